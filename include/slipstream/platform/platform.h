@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Platform SDK: the function table a backend fills in.
+//
+// A thin dispatch layer stands in front of every call: it checks arguments, zeroes outputs, counts, traces and injects faults. A backend therefore may assume: pointers that must not be NULL
+// are not, outputs are zeroed, the device ordinal is in range. It must: return failures as statuses (vendor numbers beside SLIP_CODE_DEVICE), never print, never exit,
+// be callable from any thread unless the entry says otherwise, and make no device lifecycle call (set, reset, device-wide synchronise, runtime finalise).
+//
+// The table is bound all or nothing. An entry marked [optional] may be NULL: the dispatch layer then answers UNSUPPORTED.
+#ifndef SLIPSTREAM_PLATFORM_PLATFORM_H_
+#define SLIPSTREAM_PLATFORM_PLATFORM_H_
+
+#include "slipstream/device.h"
+#include "slipstream/status.h"
+
+SLIP_EXTERN_C_BEGIN
+
+#define SLIP_PLATFORM_ABI_VERSION 1
+
+typedef enum slip_platform_capability_bits_e {
+  SLIP_PLATFORM_CAN_NOTHING = 0,
+  SLIP_PLATFORM_CAN_INLINE = 1,        // SLIP_STREAM_INLINE
+  SLIP_PLATFORM_CAN_STREAMS = 2,       // asynchronous streams and events
+  SLIP_PLATFORM_CAN_HOST_NATIVE = 4,   // runs host-native objects (SLIP_RUNTIME_HOST_NATIVE)
+  SLIP_PLATFORM_CAN_CAPTURE = 8,
+  SLIP_PLATFORM_HOST_MEMORY = 16,      // device memory may be dereferenced by the host
+} slip_platform_capability_bits_e;
+
+typedef enum slip_capture_state_e {
+  SLIP_CAPTURE_NONE = 0,
+  SLIP_CAPTURE_ACTIVE = 1,
+  SLIP_CAPTURE_INVALIDATED = 2,
+} slip_capture_state_e;
+
+typedef struct slip_capture_info_t {
+  uint32_t state;  // slip_capture_state_e
+  uint32_t reserved;
+  uint64_t id;     // unique per capture; 0 if none
+} slip_capture_info_t;
+
+typedef enum slip_pointer_kind_e {
+  SLIP_POINTER_UNKNOWN = 0,
+  SLIP_POINTER_HOST = 1,
+  SLIP_POINTER_HOST_PINNED = 2,
+  SLIP_POINTER_DEVICE = 3,
+} slip_pointer_kind_e;
+
+typedef struct slip_pointer_info_t {
+  uint32_t kind;     // slip_pointer_kind_e
+  int32_t device;
+  void *base;        // allocation that contains the pointer; NULL: unknown
+  uint64_t size_bytes;
+} slip_pointer_info_t;
+
+// What a platform says of itself before anything is used.
+typedef struct slip_platform_handshake_t {
+  uint32_t abi_version;   // SLIP_PLATFORM_ABI_VERSION
+  uint32_t capabilities;  // slip_platform_capability_bits_e
+  uint32_t sanitizer;     // 0 none, 1 address, 2 thread, 4 memory
+  uint32_t reserved;
+  const char *build_id;   // empty is refused
+  const char *version;    // of the vendor's library, for people
+} slip_platform_handshake_t;
+
+typedef struct slip_module_s *slip_module_t;
+typedef struct slip_graph_exec_s *slip_graph_exec_t;
+
+typedef struct slip_platform_vtable_t {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  uint16_t code;  // slip_platform_e
+  uint16_t reserved0;
+  uint32_t reserved1;
+  const char *name;
+
+  // -- library: load once, before any other entry; thread-safety by the dispatch layer. A failed load leaves nothing behind and may be repeated.
+  slip_status_t (*load)(void);
+  slip_status_t (*handshake)(slip_platform_handshake_t *out);
+
+  // -- devices
+  slip_status_t (*device_count)(int32_t *out_count);
+  slip_status_t (*device_properties)(int32_t device, slip_device_properties_t *out);
+  slip_status_t (*device_current)(int32_t *out_device);  // the calling thread's current device; never changes it
+  bool (*target_supported)(int32_t device, const char *target);
+  // Bind the borrowed device context to the calling thread and undo it [optional: not needed by this platform].
+  slip_status_t (*device_push)(int32_t device);
+  slip_status_t (*device_pop)(int32_t device);
+
+  // -- streams
+  slip_status_t (*stream_create)(int32_t device, slip_stream_t *out);
+  slip_status_t (*stream_destroy)(slip_stream_t stream);
+  slip_status_t (*stream_synchronize)(slip_stream_t stream);
+  slip_status_t (*stream_query)(slip_stream_t stream);
+  slip_status_t (*stream_device)(slip_stream_t stream, int32_t *out_device);
+  slip_status_t (*stream_capture_info)(slip_stream_t stream, slip_capture_info_t *out);
+  slip_status_t (*stream_enqueue_host)(slip_stream_t stream, void (*function)(void *user), void *user);  // no allocation
+  slip_status_t (*stream_wait_event)(slip_stream_t stream, slip_event_t event);
+
+  // -- events
+  slip_status_t (*event_create)(int32_t device, slip_event_t *out);
+  slip_status_t (*event_destroy)(slip_event_t event);
+  slip_status_t (*event_record)(slip_event_t event, slip_stream_t stream);
+  slip_status_t (*event_query)(slip_event_t event);
+  slip_status_t (*event_synchronize)(slip_event_t event);
+
+  // -- memory
+  slip_status_t (*memory_allocate)(int32_t device, uint64_t size_bytes, void **out);
+  slip_status_t (*memory_free)(int32_t device, void *memory);
+  slip_status_t (*memory_copy)(int32_t device, void *target, const void *source, uint64_t size_bytes, uint32_t kind);
+  slip_status_t (*memory_copy_async)(slip_stream_t stream, void *target, const void *source, uint64_t size_bytes, uint32_t kind);
+  slip_status_t (*memory_fill)(int32_t device, void *target, uint8_t value, uint64_t size_bytes);
+  slip_status_t (*pointer_info)(const void *pointer, slip_pointer_info_t *out);
+
+  // -- code: |binary| is borrowed for the call.
+  slip_status_t (*module_load)(int32_t device, slip_const_bytes_t binary, slip_module_t *out);
+  slip_status_t (*module_unload)(slip_module_t module);
+  slip_status_t (*module_symbol)(slip_module_t module, const char *name, void **out);
+
+  // -- capture and graphs [optional as a group: SLIP_PLATFORM_CAN_CAPTURE]
+  slip_status_t (*capture_begin)(slip_stream_t stream, uint32_t mode);
+  slip_status_t (*capture_end)(slip_stream_t stream, slip_graph_exec_t *out);
+  slip_status_t (*graph_launch)(slip_graph_exec_t graph, slip_stream_t stream);
+  slip_status_t (*graph_destroy)(slip_graph_exec_t graph);
+} slip_platform_vtable_t;
+
+SLIP_EXTERN_C_END
+
+#endif  // SLIPSTREAM_PLATFORM_PLATFORM_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "slip_test.h"
+#include "slipstream/status.h"
+
+SLIP_TEST(status_ok_is_null) {
+  SLIP_CHECK(slip_status_is_ok(slip_ok_status()));
+  SLIP_CHECK_EQ(slip_status_code(slip_ok_status()), SLIP_CODE_OK);
+  SLIP_CHECK_EQ(slip_status_format(slip_ok_status(), NULL, 0), 2);
+  slip_status_free(slip_ok_status());
+}
+
+SLIP_TEST(status_carries_code_sentence_and_annotations) {
+  slip_status_t status = SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "parameter %d is wrong", 3);
+  status = slip_status_annotate(status, "preparing for %s", "cpu:0");
+  SLIP_CHECK_EQ(slip_status_code(status), SLIP_CODE_INVALID_ARGUMENT);
+  SLIP_CHECK_STR(slip_status_message(status), "parameter 3 is wrong");
+  char text[256];
+  size_t length = slip_status_format(status, text, sizeof(text));
+  SLIP_CHECK_EQ(length, strlen(text));
+  SLIP_CHECK(strstr(text, "INVALID_ARGUMENT: parameter 3 is wrong; preparing for cpu:0 [status_test.c:") == text);
+  char small[8];
+  SLIP_CHECK_EQ(slip_status_format(status, small, sizeof(small)), length);
+  SLIP_CHECK_STR(small, "INVALID");
+  slip_status_free(status);
+}
+
+SLIP_TEST(status_join_keeps_the_first) {
+  slip_status_t first = SLIP_STATUS(SLIP_CODE_IO, "first");
+  slip_status_t joined = slip_status_join(slip_ok_status(), slip_status_join(first, SLIP_STATUS_PLATFORM(SLIP_CODE_DEVICE, 700, "second")));
+  SLIP_CHECK_EQ(slip_status_code(joined), SLIP_CODE_IO);
+  slip_status_t copy = slip_status_clone(joined);
+  slip_status_free(joined);
+  char text[256];
+  slip_status_format(copy, text, sizeof(text));
+  SLIP_CHECK(strstr(text, "then DEVICE: second (platform code 700)") != NULL);
+  slip_status_free(copy);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many cores this process may use, and which instruction set they have.
+#ifndef SLIPSTREAM_SRC_OS_TOPOLOGY_H_
+#define SLIPSTREAM_SRC_OS_TOPOLOGY_H_
+
+#include "slipstream/status.h"
+
+// Cores that the affinity mask of the calling thread and the cgroup's cpu limit (v2 and v1, rounded up) allow; at least 1. Reads files: call at open, not at launch.
+uint32_t slip__topology_usable_cores(void);
+// The usable cores' numbers, at most |capacity|; returns how many were written.
+uint32_t slip__topology_core_list(uint32_t *out_cores, uint32_t capacity);
+// Physical memory in bytes; 0 if unknown.
+uint64_t slip__topology_memory_bytes(void);
+
+// CPU targets of this architecture, from the most general to the most special: "x86-64-v2" "x86-64-v3" "x86-64-v4", or "aarch64".
+size_t slip__cpu_target_count(void);
+const char *slip__cpu_target_at(size_t index);
+// True if this machine runs code compiled for |target|.
+bool slip__cpu_target_supported(const char *target);
+// The most special target that this machine runs.
+const char *slip__cpu_target_best(void);
+
+#endif  // SLIPSTREAM_SRC_OS_TOPOLOGY_H_

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runner's main: see slip_test.h.
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "slip_test.h"
+
+#define SLIP_TEST_EXIT_SKIPPED 77
+
+static slip_test_case_t *slip_test_first;
+static slip_test_case_t **slip_test_tail = &slip_test_first;
+static uint64_t slip_test_run_seed = 1;
+static uint64_t slip_test_name_hash;
+static char slip_test_directory[64];
+
+void slip_test_register(slip_test_case_t *test) {
+  *slip_test_tail = test;
+  slip_test_tail = &test->next;
+}
+
+void slip_test_fail(const char *file, int line, const char *format, ...) {
+  va_list arguments;
+  fprintf(stdout, "# %s:%d: ", file, line);
+  va_start(arguments, format);
+  vfprintf(stdout, format, arguments);
+  va_end(arguments);
+  fputc('\n', stdout);
+  fflush(stdout);
+  _exit(1);
+}
+
+void slip_test_skip(const char *format, ...) {
+  va_list arguments;
+  fputs("# skipped: ", stdout);
+  va_start(arguments, format);
+  vfprintf(stdout, format, arguments);
+  va_end(arguments);
+  fputc('\n', stdout);
+  fflush(stdout);
+  _exit(SLIP_TEST_EXIT_SKIPPED);
+}
+
+uint64_t slip_test_random(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+uint64_t slip_test_seed(void) {
+  uint64_t state = slip_test_run_seed ^ slip_test_name_hash;
+  return slip_test_random(&state);
+}
+
+const char *slip_test_temporary_directory(void) { return slip_test_directory; }
+
+void slip_test_check_status(slip_status_t status, slip_code_t code, const char *part, const char *text, const char *file, int line) {
+  char buffer[2048];
+  slip_status_format(status, buffer, sizeof(buffer));
+  if (slip_status_code(status) != code) slip_test_fail(file, line, "%s gave %s, expected %s", text, buffer, slip_code_name(code));
+  if (part && !strstr(buffer, part)) slip_test_fail(file, line, "%s gave \"%s\", expected it to say \"%s\"", text, buffer, part);
+  slip_status_free(status);
+}
+
+static int slip_test_remove(const char *path, const struct stat *info, int type, struct FTW *where) {
+  (void)info;
+  (void)type;
+  (void)where;
+  return remove(path);
+}
+
+// Runs one test in a child. Returns its exit code, or 128 + signal, or 124 after a time-out.
+static int slip_test_run_one(const slip_test_case_t *test, uint32_t timeout_s) {
+  snprintf(slip_test_directory, sizeof(slip_test_directory), "/tmp/slip-test-XXXXXX");
+  if (!mkdtemp(slip_test_directory)) {
+    printf("# no temporary directory: %s\n", strerror(errno));
+    return 1;
+  }
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    setpgid(0, 0);
+    test->run();
+    fflush(stdout);
+    // exit and not _exit: a leak checker reports at exit.
+    exit(0);
+  }
+  if (child < 0) return 1;
+  setpgid(child, child);
+  int result = -1;
+  struct timespec pause = {0, 500000};
+  uint64_t waited_us = 0;
+  while (result < 0) {
+    int state = 0;
+    pid_t done = waitpid(child, &state, WNOHANG);
+    if (done == child) {
+      result = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    } else if (waited_us > (uint64_t)timeout_s * 1000000u) {
+      kill(-child, SIGKILL);
+      waitpid(child, &state, 0);
+      result = 124;
+    } else {
+      nanosleep(&pause, NULL);
+      waited_us += (uint64_t)pause.tv_nsec / 1000u;
+      if (pause.tv_nsec < 5000000) pause.tv_nsec += 250000;
+    }
+  }
+  kill(-child, SIGKILL);  // whatever the test left behind in its group
+  nftw(slip_test_directory, slip_test_remove, 16, FTW_DEPTH | FTW_PHYS);
+  return result;
+}
+
+static int slip_test_usage(const char *program) {
+  fprintf(stderr, "usage: %s [--filter TEXT] [--seed N] [--timeout SECONDS] [--repeat N] [--list] [--no-fork]\n", program);
+  return 2;
+}
+
+int main(int argc, char **argv) {
+  const char *filter = "";
+  uint32_t timeout_s = 60, repeat = 1;
+  bool list = false, no_fork = false;
+  for (int i = 1; i < argc; ++i) {
+    bool more = i + 1 < argc;
+    if (!strcmp(argv[i], "--list")) {
+      list = true;
+    } else if (!strcmp(argv[i], "--no-fork")) {
+      no_fork = true;  // for a debugger
+    } else if (!strcmp(argv[i], "--filter") && more) {
+      filter = argv[++i];
+    } else if (!strcmp(argv[i], "--seed") && more) {
+      slip_test_run_seed = strtoull(argv[++i], NULL, 0);
+    } else if (!strcmp(argv[i], "--timeout") && more) {
+      timeout_s = (uint32_t)strtoul(argv[++i], NULL, 0);
+    } else if (!strcmp(argv[i], "--repeat") && more) {
+      repeat = (uint32_t)strtoul(argv[++i], NULL, 0);
+    } else {
+      return slip_test_usage(argv[0]);
+    }
+  }
+  unsigned passed = 0, failed = 0, skipped = 0, number = 0;
+  for (uint32_t round = 0; round < repeat; ++round) {
+    for (const slip_test_case_t *test = slip_test_first; test; test = test->next) {
+      if (!strstr(test->name, filter)) continue;
+      if (list) {
+        puts(test->name);
+        continue;
+      }
+      slip_test_name_hash = 0;
+      for (const char *c = test->name; *c; ++c) slip_test_name_hash = slip_test_name_hash * 31u + (uint8_t)*c;
+      slip_test_name_hash += round;
+      ++number;
+      if (no_fork) {
+        test->run();
+        continue;
+      }
+      int result = slip_test_run_one(test, test->timeout_s ? test->timeout_s : timeout_s);
+      if (result == 0) {
+        ++passed;
+        printf("ok %u - %s\n", number, test->name);
+      } else if (result == SLIP_TEST_EXIT_SKIPPED) {
+        ++skipped;
+        printf("ok %u - %s # SKIP\n", number, test->name);
+      } else {
+        ++failed;
+        if (result == 124) printf("# timed out and was killed\n");
+        if (result > 128) printf("# ended by signal %d\n", result - 128);
+        printf("not ok %u - %s (--filter %s --seed %llu)\n", number, test->name, test->name, (unsigned long long)slip_test_run_seed);
+      }
+    }
+  }
+  if (list) return 0;
+  printf("1..%u\n%u passed, %u failed, %u skipped\n", number, passed, failed, skipped);
+  if (number == 0) return 1;  // a filter that selects nothing is a mistake
+  return failed ? 1 : 0;
+}
