@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of each sentence to itself, and the pooling of a sentence into its embedding.
+#include "kernels.h"
+
+// Copies head |head| of the tokens begin .. end out of panels into rows: to[d * STRIDE + i] = scale * from(token begin + i). Pads with
+// zeros up to |padded|.
+MINILM_INLINE void minilm_gather_head(const float *from, ptrdiff_t head, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t padded, float scale,
+                                      float *to) {
+  for (ptrdiff_t t = begin; t < end;) {
+    ptrdiff_t lane = t % MINILM_PANEL;
+    ptrdiff_t run = MINILM_PANEL - lane < end - t ? MINILM_PANEL - lane : end - t;
+    const float *source = from + ((t / MINILM_PANEL) * MINILM_HIDDEN + head * MINILM_HEAD) * MINILM_PANEL + lane;
+    for (ptrdiff_t d = 0; d < MINILM_HEAD; ++d) {
+      float *out = to + d * MINILM_ATTEND_STRIDE + (t - begin);
+      if (run == MINILM_PANEL) {
+        for (int j = 0; j < MINILM_VECS; ++j)
+          minilm_store(out + j * MINILM_LANES, scale * minilm_load(source + d * MINILM_PANEL + j * MINILM_LANES));
+      } else {
+        for (ptrdiff_t i = 0; i < run; ++i) out[i] = scale * source[d * MINILM_PANEL + i];
+      }
+    }
+    t += run;
+  }
+  for (ptrdiff_t d = 0; d < MINILM_HEAD; ++d) {
+    for (ptrdiff_t i = end - begin; i < padded; ++i) to[d * MINILM_ATTEND_STRIDE + i] = 0.0f;
+  }
+}
+
+// scores[key][:] = sum over d of k[d][key] * q[d][:] for one panel of queries, q with row stride STRIDE. Keys are padded to whole tiles.
+MINILM_INLINE void minilm_scores(const float *q, const float *k, ptrdiff_t keys, float *scores) {
+  for (ptrdiff_t key = 0; key < keys; key += MINILM_ROWS) {
+    minilm_tile_t tile;
+    minilm_tile_clear(&tile, MINILM_ROWS);
+    for (ptrdiff_t d = 0; d < MINILM_HEAD; ++d) {
+      minilm_tile_multiply(&tile, MINILM_ROWS, k + d * MINILM_ATTEND_STRIDE + key, 1, 0, q + d * MINILM_ATTEND_STRIDE, 1);
+    }
+    for (int r = 0; r < MINILM_ROWS; ++r) {
+      for (int j = 0; j < MINILM_VECS; ++j) minilm_store(scores + (key + r) * MINILM_PANEL + j * MINILM_LANES, tile.v[r][j]);
+    }
+  }
+}
+
+// scores <- 2^(scores - max) per query; returns 1 / sum. The factor log2(e) is already in the queries.
+MINILM_INLINE minilm_row_t minilm_softmax(float *scores, ptrdiff_t keys) {
+  minilm_row_t scale;
+  for (int j = 0; j < MINILM_VECS; ++j) {
+    float *lane = scores + j * MINILM_LANES;
+    minilm_vec_t top = minilm_load(lane);
+    for (ptrdiff_t key = 1; key < keys; ++key) top = minilm_max(top, minilm_load(lane + key * MINILM_PANEL));
+    minilm_vec_t sum = {0};
+    for (ptrdiff_t key = 0; key < keys; ++key) {
+      minilm_vec_t e = minilm_exp2(minilm_load(lane + key * MINILM_PANEL) - top);
+      minilm_store(lane + key * MINILM_PANEL, e);
+      sum += e;
+    }
+    scale.v[j] = 1.0f / sum;
+  }
+  return scale;
+}
+
+// out[d][:] = scale * sum over keys of v[d][key] * p[key][:], for |rows| (a constant) features from |d|. |out| has row stride PANEL.
+MINILM_INLINE void minilm_mix(const float *v, const float *p, ptrdiff_t keys, int rows, minilm_row_t scale, float *out) {
+  minilm_tile_t tile;
+  minilm_tile_clear(&tile, rows);
+  minilm_tile_multiply(&tile, rows, v, MINILM_ATTEND_STRIDE, 1, p, keys);
+  for (int r = 0; r < rows; ++r) {
+    for (int j = 0; j < MINILM_VECS; ++j) minilm_store(out + r * MINILM_PANEL + j * MINILM_LANES, tile.v[r][j] * scale.v[j]);
+  }
+}
+
+// One head of the sentence begin .. end; the context replaces the queries.
+static void minilm_attend_head(float *q, const float *k, const float *v, ptrdiff_t head, ptrdiff_t begin, ptrdiff_t end, float *scratch) {
+  const ptrdiff_t plane = (ptrdiff_t)MINILM_HEAD * MINILM_ATTEND_STRIDE;
+  float *qs = scratch, *ks = qs + plane, *vs = ks + plane, *scores = vs + plane;
+  ptrdiff_t keys = end - begin;
+  ptrdiff_t queries = (keys + MINILM_PANEL - 1) / MINILM_PANEL * MINILM_PANEL;
+  ptrdiff_t tiled = (keys + MINILM_ROWS - 1) / MINILM_ROWS * MINILM_ROWS;
+  minilm_gather_head(q, head, begin, end, queries, MINILM_LOG2E * 0.17677669529663689f, qs);  // 1 / sqrt(32)
+  minilm_gather_head(k, head, begin, end, tiled, 1.0f, ks);
+  minilm_gather_head(v, head, begin, end, keys, 1.0f, vs);
+  for (ptrdiff_t first = 0; first < keys; first += MINILM_PANEL) {
+    float out[MINILM_HEAD * MINILM_PANEL];
+    minilm_scores(qs + first, ks, tiled, scores);
+    minilm_row_t scale = minilm_softmax(scores, keys);
+    ptrdiff_t d = 0;
+    for (; d + MINILM_ROWS <= MINILM_HEAD; d += MINILM_ROWS) {
+      minilm_mix(vs + d * MINILM_ATTEND_STRIDE, scores, keys, MINILM_ROWS, scale, out + d * MINILM_PANEL);
+    }
+    minilm_mix(vs + d * MINILM_ATTEND_STRIDE, scores, keys, MINILM_HEAD % MINILM_ROWS, scale, out + d * MINILM_PANEL);
+    // Back to the packed panels: the lanes of one panel of queries may fall into two of them.
+    ptrdiff_t count = keys - first < MINILM_PANEL ? keys - first : MINILM_PANEL;
+    for (ptrdiff_t i = 0; i < count;) {
+      ptrdiff_t t = begin + first + i, lane = t % MINILM_PANEL;
+      ptrdiff_t run = MINILM_PANEL - lane < count - i ? MINILM_PANEL - lane : count - i;
+      float *to = q + ((t / MINILM_PANEL) * MINILM_HIDDEN + head * MINILM_HEAD) * MINILM_PANEL + lane;
+      for (ptrdiff_t f = 0; f < MINILM_HEAD; ++f) {
+        for (ptrdiff_t l = 0; l < run; ++l) to[f * MINILM_PANEL + l] = out[f * MINILM_PANEL + i + l];
+      }
+      i += run;
+    }
+  }
+}
+
+// attend(q[P, H, 16], k, v, plan; heads per block, sentences per block) -> q becomes the context
+// In place: a head of a sentence reads its queries into scratch before it writes over them, and nobody else reads them.
+// Blocks cover sentence groups x head groups, heads fastest.
+void minilm_attend(const slip_kargs_t *args, slip_block_t block) {
+  const slip_ktensor_t *t = args->tensors;
+  minilm_plan_t plan = minilm_plan_read(t[3].data);
+  ptrdiff_t heads = (ptrdiff_t)args->scalars[0], sentences = (ptrdiff_t)args->scalars[1];
+  ptrdiff_t head_groups = MINILM_HEADS / heads;
+  ptrdiff_t head = (ptrdiff_t)block.index % head_groups * heads, sentence = (ptrdiff_t)block.index / head_groups * sentences;
+  for (ptrdiff_t b = sentence; b < sentence + sentences && b < plan.batch; ++b) {
+    if (plan.starts[b] == plan.starts[b + 1]) continue;
+    for (ptrdiff_t h = head; h < head + heads; ++h) {
+      minilm_attend_head(t[0].data, t[1].data, t[2].data, h, plan.starts[b], plan.starts[b + 1], args->scratch);
+    }
+  }
+}
+
+// pool(x[P, H, 16], plan) -> out[B, H]: the mean over the tokens of a sentence, scaled to length 1. A sentence without tokens gives zeros.
+// Blocks share the sentences evenly.
+void minilm_pool(const slip_kargs_t *args, slip_block_t block) {
+  const slip_ktensor_t *t = args->tensors, *out = &t[2];
+  minilm_plan_t plan = minilm_plan_read(t[1].data);
+  for (ptrdiff_t b = block.index; b < plan.batch; b += block.count) {
+    float *row = (float *)out->data + b * out->strides[0];
+    ptrdiff_t begin = plan.starts[b], end = plan.starts[b + 1];
+    float square = 0.0f;
+    for (ptrdiff_t i = 0; i < MINILM_HIDDEN; ++i) {
+      float lanes[MINILM_PANEL] = {0};
+      for (ptrdiff_t token = begin; token < end;) {
+        ptrdiff_t lane = token % MINILM_PANEL, stop = end - token < MINILM_PANEL - lane ? lane + end - token : MINILM_PANEL;
+        const float *x = (const float *)t[0].data + ((token / MINILM_PANEL) * MINILM_HIDDEN + i) * MINILM_PANEL;
+        if (stop - lane == MINILM_PANEL) {
+          for (int l = 0; l < MINILM_PANEL; ++l) lanes[l] += x[l];
+        } else {
+          for (ptrdiff_t l = lane; l < stop; ++l) lanes[l] += x[l];
+        }
+        token += stop - lane;
+      }
+      float sum = 0.0f;
+      for (int l = 0; l < MINILM_PANEL; ++l) sum += lanes[l];
+      row[i * out->strides[1]] = sum;
+      square += sum * sum;
+    }
+    // The count divides out of the direction.
+    float scale = square > 0.0f ? minilm_rsqrt(minilm_splat(square))[0] : 0.0f;
+    for (ptrdiff_t i = 0; i < MINILM_HIDDEN; ++i) row[i * out->strides[1]] *= scale;
+  }
+}
