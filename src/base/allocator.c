@@ -22,9 +22,13 @@ static void *slip__allocator_system_control(void *self, void *ptr, size_t old_si
   return fresh;
 }
 
-slip_allocator_t slip_allocator_system(void) { return (slip_allocator_t){NULL, slip__allocator_system_control}; }
+slip_allocator_t slip_allocator_system(void) {
+  return (slip_allocator_t){NULL, slip__allocator_system_control};
+}
 
-const char *slip_version(void) { return SLIP_VERSION_STRING; }
+const char *slip_version(void) {
+  return SLIP_VERSION_STRING;
+}
 
 slip_status_t slip__alloc_aligned(slip_allocator_t allocator, size_t size, size_t alignment, void **out) {
   *out = NULL;
@@ -57,7 +61,8 @@ slip_status_t slip__realloc(slip_allocator_t allocator, size_t old_size, size_t 
     return slip_ok_status();
   }
   if (!*inout) return slip__alloc(allocator, new_size, inout);
-  if (new_size > PTRDIFF_MAX) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "an allocation of %zu bytes is larger than any object may be", new_size);
+  if (new_size > PTRDIFF_MAX)
+    return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "an allocation of %zu bytes is larger than any object may be", new_size);
   void *ptr = allocator.control(allocator.self, *inout, old_size, new_size, SLIP__ALLOCATION_ALIGNMENT);
   if (!ptr) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "no memory to grow %zu to %zu bytes", old_size, new_size);
   if (new_size > old_size) memset((char *)ptr + old_size, 0, new_size - old_size);
@@ -69,7 +74,9 @@ void slip__free_aligned(slip_allocator_t allocator, void *ptr, size_t size, size
   if (ptr) (void)allocator.control(allocator.self, ptr, size, 0, alignment);
 }
 
-void slip__free(slip_allocator_t allocator, void *ptr, size_t size) { slip__free_aligned(allocator, ptr, size, SLIP__ALLOCATION_ALIGNMENT); }
+void slip__free(slip_allocator_t allocator, void *ptr, size_t size) {
+  slip__free_aligned(allocator, ptr, size, SLIP__ALLOCATION_ALIGNMENT);
+}
 
 slip_status_t slip__strndup(slip_allocator_t allocator, const char *text, size_t length, char **out) {
   void *copy = NULL;

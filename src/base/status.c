@@ -18,9 +18,13 @@ struct slip_status_s {
   slip_status_t follow_up;
 };
 
-static bool slip__status_is_bare(slip_status_t status) { return ((uintptr_t)status & 1u) != 0; }
+static bool slip__status_is_bare(slip_status_t status) {
+  return ((uintptr_t)status & 1u) != 0;
+}
 
-static slip_status_t slip__status_bare(slip_code_t code) { return (slip_status_t)(((uintptr_t)(intptr_t)code << 1) | 1u); }
+static slip_status_t slip__status_bare(slip_code_t code) {
+  return (slip_status_t)(((uintptr_t)(intptr_t)code << 1) | 1u);
+}
 
 slip_code_t slip_status_code(slip_status_t status) {
   if (!status) return SLIP_CODE_OK;

@@ -31,29 +31,32 @@ uint64_t slip_test_random(uint64_t *state);
 // A fresh directory of this test, removed with its content after the test.
 const char *slip_test_temporary_directory(void);
 
-#define SLIP_TEST_TIMEOUT(test_name, seconds)                                                                      \
-  static void slip_test_run_##test_name(void);                                                                     \
+#define SLIP_TEST_TIMEOUT(test_name, seconds)                                                                              \
+  static void slip_test_run_##test_name(void);                                                                             \
   static slip_test_case_t slip_test_case_##test_name = {#test_name, __FILE__, slip_test_run_##test_name, NULL, (seconds)}; \
-  __attribute__((constructor)) static void slip_test_add_##test_name(void) { slip_test_register(&slip_test_case_##test_name); } \
+  __attribute__((constructor)) static void slip_test_add_##test_name(void) {                                               \
+    slip_test_register(&slip_test_case_##test_name);                                                                       \
+  }                                                                                                                        \
   static void slip_test_run_##test_name(void)
 #define SLIP_TEST(test_name) SLIP_TEST_TIMEOUT(test_name, 0)
 
-#define SLIP_CHECK(condition)                                                         \
-  do {                                                                                \
-    if (!(condition)) slip_test_fail(__FILE__, __LINE__, "%s is false", #condition);  \
+#define SLIP_CHECK(condition)                                                        \
+  do {                                                                               \
+    if (!(condition)) slip_test_fail(__FILE__, __LINE__, "%s is false", #condition); \
   } while (0)
 // Integers (compared as long long).
-#define SLIP_CHECK_EQ(actual, expected)                                                                                      \
-  do {                                                                                                                       \
-    long long slip_actual_ = (long long)(actual), slip_expected_ = (long long)(expected);                                    \
-    if (slip_actual_ != slip_expected_)                                                                                      \
+#define SLIP_CHECK_EQ(actual, expected)                                                                                       \
+  do {                                                                                                                        \
+    long long slip_actual_ = (long long)(actual), slip_expected_ = (long long)(expected);                                     \
+    if (slip_actual_ != slip_expected_)                                                                                       \
       slip_test_fail(__FILE__, __LINE__, "%s is %lld, expected %lld (%s)", #actual, slip_actual_, slip_expected_, #expected); \
   } while (0)
-#define SLIP_CHECK_STR(actual, expected)                                                                     \
-  do {                                                                                                       \
-    const char *slip_actual_ = (actual), *slip_expected_ = (expected);                                       \
-    if (!slip_actual_ || strcmp(slip_actual_, slip_expected_) != 0)                                          \
-      slip_test_fail(__FILE__, __LINE__, "%s is \"%s\", expected \"%s\"", #actual, slip_actual_ ? slip_actual_ : "(null)", slip_expected_); \
+#define SLIP_CHECK_STR(actual, expected)                                                                                   \
+  do {                                                                                                                     \
+    const char *slip_actual_ = (actual), *slip_expected_ = (expected);                                                     \
+    if (!slip_actual_ || strcmp(slip_actual_, slip_expected_) != 0)                                                        \
+      slip_test_fail(__FILE__, __LINE__, "%s is \"%s\", expected \"%s\"", #actual, slip_actual_ ? slip_actual_ : "(null)", \
+                     slip_expected_);                                                                                      \
   } while (0)
 // The status must be OK.
 #define SLIP_CHECK_OK(expression) slip_test_check_status((expression), SLIP_CODE_OK, NULL, #expression, __FILE__, __LINE__)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests that end in every way a test can end. runner_test.c runs this program; it is no test of its own.
+#include <signal.h>
+#include <unistd.h>
+
+#include "slip_test.h"
+
+SLIP_TEST(victim_passes) {
+  SLIP_CHECK(true);
+}
+
+SLIP_TEST(victim_fails) {
+  SLIP_CHECK_EQ(1 + 1, 3);
+}
+
+SLIP_TEST(victim_fails_on_a_status) {
+  SLIP_CHECK_CODE(SLIP_STATUS(SLIP_CODE_IO, "no"), SLIP_CODE_CORRUPT);
+}
+
+SLIP_TEST(victim_crashes) {
+  raise(SIGSEGV);
+}
+
+// Leaves a child behind as well: both must be gone afterwards.
+SLIP_TEST(victim_hangs) {
+  pid_t child = fork();
+  if (child != 0) {
+    printf("# children %d %d\n", (int)getpid(), (int)child);
+    fflush(stdout);
+  }
+  for (;;) pause();
+}
+
+SLIP_TEST(victim_skips) {
+  slip_test_skip("no reason but to be skipped");
+}
+
+SLIP_TEST(victim_prints_its_seed) {
+  printf("# seed %llu\n", (unsigned long long)slip_test_seed());
+}
