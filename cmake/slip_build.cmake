@@ -138,6 +138,11 @@ function(slip_finish_tests)
     endif()
     add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS})
     set_tests_properties(${arg_NAME} PROPERTIES LABELS ${arg_SUITE} TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77)
+    # Absurd sizes must come back as NULL, as malloc does it; a child may start threads after a fork.
+    if(SLIP_SANITIZE)
+      set_property(TEST ${arg_NAME} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1"
+        "UBSAN_OPTIONS=print_stacktrace=1" "TSAN_OPTIONS=die_after_fork=0:second_deadlock_stack=1")
+    endif()
     string(REPLACE ";" "|" paths "${arg_SOURCES}")
     string(APPEND declared "${arg_NAME}|${paths}\n")
   endforeach()

@@ -18,6 +18,7 @@ SLIP_TEST(victim_fails_on_a_status) {
 }
 
 SLIP_TEST(victim_crashes) {
+  signal(SIGSEGV, SIG_DFL);  // a sanitizer would turn it into an exit code
   raise(SIGSEGV);
 }
 
