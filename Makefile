@@ -41,9 +41,9 @@ suites:
 bench:
 	@tools/setup bench
 	@if [ -z "$(B)" ]; then echo "make bench B=NAME, where NAME is one of:" $$(ls -d bench/*/ 2>/dev/null | xargs -n1 basename); exit 2; fi
-	@if [ ! -x "bench/$(B)/run" ]; then echo "there is no benchmark '$(B)' (bench/$(B)/run)"; exit 2; fi
+	@if [ ! -d "bench/$(B)" ]; then echo "there is no benchmark '$(B)'"; exit 2; fi
 	@tools/build release
-	@bench/$(B)/run build/release
+	@if [ -x "bench/$(B)/run" ]; then bench/$(B)/run build/release; else build/release/bench/$(B)/bench_$(B); fi
 
 install: setup
 	@tools/build release
