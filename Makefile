@@ -50,7 +50,7 @@ install: setup
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
 
 format:
-	@git ls-files -z '*.c' '*.h' '*.cc' | xargs -0 clang-format-14 -i
+	@git ls-files -z '*.c' '*.h' '*.cc' '*.hpp' | xargs -0 clang-format-14 -i
 
 clean:
 	@rm -rf build
