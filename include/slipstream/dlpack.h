@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack in and out. The structures below are this library's own declarations of the DLPack 1.x ABI (names as in the public specification, guarded so that a
-// program that also includes dlpack.h gets only one set).
+// DLPack in and out. The structures below are this library's own declarations of the DLPack 1.x ABI (names as in the public specification,
+// guarded so that a program that also includes dlpack.h gets only one set).
 #ifndef SLIPSTREAM_DLPACK_H_
 #define SLIPSTREAM_DLPACK_H_
 
@@ -52,14 +52,16 @@ typedef enum slip_dl_flag_bits_e {
 
 // Describes the tensor behind |source| in |*out|; nothing is copied, |source| must stay alive as long as the memory is used.
 // |storage_bytes| (0: unknown) is the extent of the allocation at |source->data|, where the producer knows it.
-// INVALID_ARGUMENT: rank, shape, strides or dtype lanes that make no sense; UNSUPPORTED: a device or dtype this library has no name for. |*out| is zeroed on failure.
+// INVALID_ARGUMENT: rank, shape, strides or dtype lanes that make no sense; UNSUPPORTED: a device or dtype this library has no name for.
+// |*out| is zeroed on failure.
 SLIP_API slip_status_t slip_tensor_from_dlpack(const slip_dl_tensor_t *source, uint64_t storage_bytes, slip_tensor_t *out) SLIP_MUST_USE;
-// As above for a managed tensor: the version's major must be 1 (else INCOMPATIBLE: the caller may only call the deleter) and READ_ONLY becomes SLIP_TENSOR_READ_ONLY.
+// As above for a managed tensor: the version's major must be 1 (else INCOMPATIBLE: the caller may only call the deleter) and READ_ONLY
+// becomes SLIP_TENSOR_READ_ONLY.
 SLIP_API slip_status_t slip_tensor_from_dlpack_managed(const slip_dl_managed_t *source, slip_tensor_t *out) SLIP_MUST_USE;
 // Makes a managed tensor that describes |tensor|. |release| (may be NULL) is called once with |user| when the consumer calls the deleter.
 // |*out| is owned by the consumer. OUT_OF_MEMORY, UNSUPPORTED (device without a DLPack number), INVALID_ARGUMENT.
-SLIP_API slip_status_t slip_tensor_to_dlpack(const slip_tensor_t *tensor, slip_allocator_t allocator, void (*release)(void *user), void *user,
-                                             slip_dl_managed_t **out) SLIP_MUST_USE;
+SLIP_API slip_status_t slip_tensor_to_dlpack(const slip_tensor_t *tensor, slip_allocator_t allocator, void (*release)(void *user),
+                                             void *user, slip_dl_managed_t **out) SLIP_MUST_USE;
 
 SLIP_EXTERN_C_END
 

@@ -12,9 +12,9 @@ typedef uint8_t slip_dtype_t;  // slip_dtype_e
 
 typedef enum slip_dtype_kind_e {
   SLIP_DTYPE_KIND_NONE = 0,
-  SLIP_DTYPE_KIND_FLOAT = 1,   // f16 bf16 f32 f64
-  SLIP_DTYPE_KIND_INT = 2,     // signed
-  SLIP_DTYPE_KIND_UINT = 3,    // unsigned
+  SLIP_DTYPE_KIND_FLOAT = 1,  // f16 bf16 f32 f64
+  SLIP_DTYPE_KIND_INT = 2,    // signed
+  SLIP_DTYPE_KIND_UINT = 3,   // unsigned
   SLIP_DTYPE_KIND_BOOL = 4,
   SLIP_DTYPE_KIND_FLOAT8 = 5,
   SLIP_DTYPE_KIND_FLOAT4 = 6,  // packed, two per carrier byte

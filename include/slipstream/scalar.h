@@ -17,8 +17,9 @@ typedef struct slip_scalar_t {
 
 // Where a value comes from, before it is fitted to a declared dtype.
 // The three constructors check the value against |dtype| and refuse (INVALID_ARGUMENT, |*out| zeroed) what would not survive:
-//   from_i64 / from_u64: an integer outside the range of an integer dtype; for a float dtype, a finite value that overflows to infinity; for bool, not 0 or 1
-//   from_f64: any float (3.0 too) where an integer or bool is declared; a finite value that overflows to infinity. NaN and infinities are fine for floats.
+//   from_i64 / from_u64: an integer outside the range of an integer dtype; for a float dtype, a finite value that overflows to infinity;
+//   for bool, not 0 or 1 from_f64: any float (3.0 too) where an integer or bool is declared; a finite value that overflows to infinity. NaN
+//   and infinities are fine for floats.
 // Floats are rounded to nearest, ties to even. Scalars are bool, i8..i64, u8..u64, f16, bf16, f32, f64. Thread-safe, never block.
 SLIP_API slip_status_t slip_scalar_from_i64(slip_dtype_t dtype, int64_t value, slip_scalar_t *out) SLIP_MUST_USE;
 SLIP_API slip_status_t slip_scalar_from_u64(slip_dtype_t dtype, uint64_t value, slip_scalar_t *out) SLIP_MUST_USE;

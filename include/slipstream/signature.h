@@ -34,18 +34,19 @@ typedef struct slip_param_t {
   uint32_t direction;  // slip_direction_e
   uint32_t layout;     // slip_layout_e; ND for tensors by default; 0 for a scalar
   slip_dtype_t dtype;
-  uint8_t rank;        // 0 for a scalar
+  uint8_t rank;  // 0 for a scalar
   uint8_t reserved[6];
-  int64_t dims[SLIP_MAX_RANK];              // > 0, or SLIP_DIM_DYNAMIC
-  const char *dim_names[SLIP_MAX_RANK];     // symbol of a dynamic dim ("M"); NULL: anonymous. Equal symbols must agree within one call
+  int64_t dims[SLIP_MAX_RANK];           // > 0, or SLIP_DIM_DYNAMIC
+  const char *dim_names[SLIP_MAX_RANK];  // symbol of a dynamic dim ("M"); NULL: anonymous. Equal symbols must agree within one call
 } slip_param_t;
 
 typedef struct slip_signature_t slip_signature_t;
 
-// Creates a signature from copies of |params|. |return_aliases| are indices into |params| (complete list), in return order, repeats allowed.
-// INVALID_ARGUMENT, each with its own sentence: empty, duplicate or non-identifier name; unknown direction, dtype or layout; rank > SLIP_MAX_RANK; dim 0 or below -1; a dim name that
-// is no identifier or stands on a static dim; a scalar with rank or layout or of a dtype that is no scalar; an alias that is out of range or names an IN tensor or a scalar.
-// OUT_OF_MEMORY. On failure |*out| is NULL. The result has one reference.
+// Creates a signature from copies of |params|. |return_aliases| are indices into |params| (complete list), in return order, repeats
+// allowed. INVALID_ARGUMENT, each with its own sentence: empty, duplicate or non-identifier name; unknown direction, dtype or layout; rank
+// > SLIP_MAX_RANK; dim 0 or below -1; a dim name that is no identifier or stands on a static dim; a scalar with rank or layout or of a
+// dtype that is no scalar; an alias that is out of range or names an IN tensor or a scalar. OUT_OF_MEMORY. On failure |*out| is NULL. The
+// result has one reference.
 SLIP_API slip_status_t slip_signature_create(const slip_param_t *params, size_t param_count, const int32_t *return_aliases,
                                              size_t alias_count, slip_allocator_t allocator, slip_signature_t **out) SLIP_MUST_USE;
 SLIP_API void slip_signature_retain(slip_signature_t *signature);
@@ -69,15 +70,22 @@ SLIP_API slip_status_t slip_signature_check_capacity(const slip_signature_t *sig
 
 // The text form, which both functions read and write exactly:
 //   (in x: bf16[M,2048], w: bf16[2048], out y: bf16[M,2048], inout s: f32[?] nz, eps: f32) -> (y)
-// A direction holds until the next one; `in` is the default; a type without brackets is a scalar, `f32[]` a tensor of rank 0; a dim is a number, a symbol or `?`.
-SLIP_API slip_status_t slip_signature_parse(const char *text, size_t length, slip_allocator_t allocator, slip_signature_t **out) SLIP_MUST_USE;
+// Canonical text comes back unchanged, and every signature comes back equal; a mistake is INVALID_ARGUMENT, naming the column.
+// A direction holds until the next one; `in` is the default; a type without brackets is a scalar, `f32[]` a tensor of rank 0; a dim is a
+// number, a symbol or `?`.
+SLIP_API slip_status_t slip_signature_parse(const char *text, size_t length, slip_allocator_t allocator,
+                                            slip_signature_t **out) SLIP_MUST_USE;
 // Returns the length as snprintf does.
 SLIP_API size_t slip_signature_format(const slip_signature_t *signature, char *buffer, size_t capacity);
 
-// JSON form: {"params":[{"name","direction","dtype","dims":[...],"dim_names":[...],"layout"}...],"return_aliases":[...]}; the round trip is exact.
-// Unknown or duplicate keys and wrong types are refused (CORRUPT, naming the field). |*out_text| is allocated with |allocator|, terminated, size without the terminator.
-SLIP_API slip_status_t slip_signature_from_json(const char *text, size_t length, slip_allocator_t allocator, slip_signature_t **out) SLIP_MUST_USE;
-SLIP_API slip_status_t slip_signature_to_json(const slip_signature_t *signature, slip_allocator_t allocator, slip_bytes_t *out_text) SLIP_MUST_USE;
+// JSON form: {"params":[{"name","direction","dtype","dims":[...],"dim_names":[...],"layout"}...],"return_aliases":[...]}; the round trip is
+// exact. A tensor has "dims", and may have "dim_names" (strings and nulls) and "layout" ("nd" when absent); a scalar has none of the three.
+// Unknown or duplicate keys, wrong types and whatever slip_signature_create() refuses are CORRUPT, naming the field or parameter.
+// |*out_text| is allocated with |allocator|, terminated, size without the terminator.
+SLIP_API slip_status_t slip_signature_from_json(const char *text, size_t length, slip_allocator_t allocator,
+                                                slip_signature_t **out) SLIP_MUST_USE;
+SLIP_API slip_status_t slip_signature_to_json(const slip_signature_t *signature, slip_allocator_t allocator,
+                                              slip_bytes_t *out_text) SLIP_MUST_USE;
 
 SLIP_EXTERN_C_END
 

@@ -79,25 +79,27 @@ typedef struct slip_tensor_t {
 // INVALID_ARGUMENT (|*out| zeroed): unknown dtype, rank > SLIP_MAX_RANK, negative dim, byte size beyond 2^63-1.
 SLIP_API slip_status_t slip_tensor_initialize(slip_tensor_t *out, slip_dtype_t dtype, uint8_t rank, const int64_t *dims, void *data,
                                               slip_device_t device) SLIP_MUST_USE;
-// Refuses a descriptor that is malformed in itself: struct size, dtype, rank, negative dims, arithmetic that overflows 64 bits, and, where the storage is known and the
-// tensor is not empty, an accessed range outside it. INVALID_ARGUMENT.
+// Refuses a descriptor that is malformed in itself: struct size, dtype, rank, negative dims, arithmetic that overflows 64 bits, and, where
+// the storage is known and the tensor is not empty, an accessed range outside it. INVALID_ARGUMENT.
 SLIP_API slip_status_t slip_tensor_validate(const slip_tensor_t *tensor) SLIP_MUST_USE;
 // Elements; 1 for rank 0. -1 if it overflows 63 bits.
 SLIP_API int64_t slip_tensor_element_count(const slip_tensor_t *tensor);
 // True for row-major contiguous (strides of dimensions of size 0 or 1 do not matter; empty tensors are contiguous).
 SLIP_API bool slip_tensor_is_contiguous(const slip_tensor_t *tensor);
-// The half-open byte range [*out_begin, *out_end) that any element access touches, as addresses; both 0 for an empty tensor. False on overflow.
+// The half-open byte range [*out_begin, *out_end) that any element access touches, as addresses; both 0 for an empty tensor. False on
+// overflow.
 SLIP_API bool slip_tensor_byte_span(const slip_tensor_t *tensor, uint64_t *out_begin, uint64_t *out_end);
 
-// Views: |*out| shares the storage of |tensor| and may be |tensor| itself. All arithmetic is overflow-checked. INVALID_ARGUMENT leaves |*out| unchanged.
-// |length| elements of |axis| from |start| with |step| >= 1.
+// Views: |*out| shares the storage of |tensor| and may be |tensor| itself. All arithmetic is overflow-checked. INVALID_ARGUMENT leaves
+// |*out| unchanged. |length| elements of |axis| from |start| with |step| >= 1.
 SLIP_API slip_status_t slip_tensor_slice(const slip_tensor_t *tensor, uint32_t axis, int64_t start, int64_t length, int64_t step,
                                          slip_tensor_t *out) SLIP_MUST_USE;
 SLIP_API slip_status_t slip_tensor_transpose(const slip_tensor_t *tensor, uint32_t a, uint32_t b, slip_tensor_t *out) SLIP_MUST_USE;
 // |order| has |tensor->rank| entries, a permutation of 0..rank-1.
 SLIP_API slip_status_t slip_tensor_permute(const slip_tensor_t *tensor, const uint32_t *order, slip_tensor_t *out) SLIP_MUST_USE;
 // Only when no copy is needed; one dim may be -1.
-SLIP_API slip_status_t slip_tensor_reshape(const slip_tensor_t *tensor, uint8_t rank, const int64_t *dims, slip_tensor_t *out) SLIP_MUST_USE;
+SLIP_API slip_status_t slip_tensor_reshape(const slip_tensor_t *tensor, uint8_t rank, const int64_t *dims,
+                                           slip_tensor_t *out) SLIP_MUST_USE;
 // "f32[16,2048] strides [2048,1] at cpu:0"; returns the length as snprintf does.
 SLIP_API size_t slip_tensor_format(const slip_tensor_t *tensor, char *buffer, size_t capacity);
 

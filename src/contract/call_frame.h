@@ -6,7 +6,8 @@
 #include "slipstream/frame.h"
 #include "slipstream/kernel/orch.h"
 
-// Tensors and scalars each in signature order, ready to be copied into an argument block. The tensor form is the engine's own, so that launch copies and never converts.
+// Tensors and scalars each in signature order, ready to be copied into an argument block. The tensor form is the engine's own, so that
+// launch copies and never converts.
 typedef struct slip__frame_view_t {
   slip_signature_t *signature;
   uint64_t signature_hash;
