@@ -22,10 +22,6 @@ static bool slip__status_is_bare(slip_status_t status) {
   return ((uintptr_t)status & 1u) != 0;
 }
 
-static slip_status_t slip__status_bare(slip_code_t code) {
-  return (slip_status_t)(((uintptr_t)(intptr_t)code << 1) | 1u);
-}
-
 slip_code_t slip_status_code(slip_status_t status) {
   if (!status) return SLIP_CODE_OK;
   if (slip__status_is_bare(status)) return (slip_code_t)((intptr_t)status >> 1);
@@ -85,7 +81,7 @@ static bool slip__status_append(slip_status_t status, const char *format, va_lis
 slip_status_t slip_status_make(slip_code_t code, int64_t platform_code, const char *file, uint32_t line, const char *format, ...) {
   if (code == SLIP_CODE_OK) return NULL;
   slip_status_t status = calloc(1, sizeof(*status));
-  if (!status) return slip__status_bare(code);
+  if (!status) return slip_status_from_code(code);
   status->code = code;
   status->platform_code = platform_code;
   status->file = file;
@@ -96,7 +92,7 @@ slip_status_t slip_status_make(slip_code_t code, int64_t platform_code, const ch
   va_end(arguments);
   if (appended) return status;
   free(status);
-  return slip__status_bare(code);
+  return slip_status_from_code(code);
 }
 
 slip_status_t slip_status_annotate(slip_status_t status, const char *format, ...) {
@@ -134,7 +130,7 @@ slip_status_t slip_status_clone(slip_status_t status) {
   if (!copy || !text) {
     free(copy);
     free(text);
-    return slip__status_bare(status->code);
+    return slip_status_from_code(status->code);
   }
   *copy = *status;
   memcpy(text, status->text, status->text_size);

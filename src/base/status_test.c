@@ -37,3 +37,16 @@ SLIP_TEST(status_join_keeps_the_first) {
   SLIP_CHECK(strstr(text, "then DEVICE: second (platform code 700)") != NULL);
   slip_status_free(copy);
 }
+
+SLIP_TEST(status_without_text_is_its_code) {
+  char text[128];
+  slip_status_t status = slip_status_annotate(slip_status_from_code(SLIP_CODE_NOT_READY), "dropped: there is no room for it");
+  SLIP_CHECK_EQ(slip_status_code(status), SLIP_CODE_NOT_READY);
+  slip_status_format(status, text, sizeof(text));
+  SLIP_CHECK_STR(text, "NOT_READY: not finished yet");
+  SLIP_CHECK_EQ(slip_status_code(slip_status_from_code(SLIP_CODE_CAPACITY_IMAGE)), SLIP_CODE_CAPACITY_IMAGE);
+  SLIP_CHECK(slip_status_is_ok(slip_status_from_code(SLIP_CODE_OK)));
+  slip_status_t joined = slip_status_join(status, SLIP_STATUS(SLIP_CODE_IO, "lost"));
+  SLIP_CHECK_EQ(slip_status_code(joined), SLIP_CODE_NOT_READY);
+  slip_status_free(joined);
+}

@@ -173,7 +173,23 @@ static bool slip__cpu_runs_level(size_t level) {
   }
   return runs;
 }
+
+void slip__cpu_name(char *buffer, size_t capacity) {
+  unsigned words[13] = {0};
+  unsigned highest = __get_cpuid_max(0x80000000u, NULL);
+  for (unsigned leaf = 0; leaf < 3 && highest >= 0x80000004u; ++leaf) {
+    unsigned *at = words + 4 * leaf;
+    (void)__get_cpuid(0x80000002u + leaf, at, at + 1, at + 2, at + 3);
+  }
+  const char *name = (const char *)words;
+  while (*name == ' ') ++name;
+  (void)snprintf(buffer, capacity, "%s", *name ? name : "x86-64");
+}
 #elif defined(__aarch64__)
+void slip__cpu_name(char *buffer, size_t capacity) {
+  (void)snprintf(buffer, capacity, "aarch64");
+}
+
 static const char *const slip__cpu_targets[] = {"aarch64"};
 static bool slip__cpu_runs_level(size_t level) {
   return level == 0;

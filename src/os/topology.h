@@ -16,6 +16,8 @@ uint32_t slip__topology_core_list(uint32_t *out_cores, uint32_t capacity);
 uint32_t slip__topology_cgroup_cores(const char *process_file, const char *mount);
 // Physical memory in bytes; 0 if unknown.
 uint64_t slip__topology_memory_bytes(void);
+// The processor's name for people ("AMD EPYC 9654 96-Core Processor"); always terminated.
+void slip__cpu_name(char *buffer, size_t capacity);
 
 // CPU targets of this architecture, from the most general to the most special: "x86-64-v2" "x86-64-v3" "x86-64-v4", or "aarch64".
 size_t slip__cpu_target_count(void);

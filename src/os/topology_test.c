@@ -83,3 +83,11 @@ SLIP_TEST(cpu_targets_are_ordered_and_nested) {
   SLIP_CHECK(!slip__cpu_target_supported("x86-64-v9"));
   SLIP_CHECK(!slip__cpu_target_supported(""));
 }
+
+SLIP_TEST(cpu_name_is_text) {
+  char name[64] = "", small[4];
+  slip__cpu_name(name, sizeof(name));
+  SLIP_CHECK(strlen(name) > 2);
+  slip__cpu_name(small, sizeof(small));
+  SLIP_CHECK_EQ(strlen(small), 3);
+}

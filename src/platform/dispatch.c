@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/dispatch.h"
+
+#include <string.h>
+
+#include "os/fork.h"
+#include "os/thread.h"
+#include "platform/build.h"
+
+// --- counting, logging, failing on purpose
+
+// What is being watched; 0 in production. Every call looks at this one word.
+typedef enum slip__platform_watch_bits_e {
+  SLIP__PLATFORM_WATCH_COUNT = 1,
+  SLIP__PLATFORM_WATCH_FAULT = 2,
+  SLIP__PLATFORM_WATCH_LOG = 4,
+} slip__platform_watch_bits_e;
+
+#define SLIP__PLATFORM_FAULT_PERSISTENT (1ull << 63)
+
+typedef struct slip__platform_fault_t {
+  _Atomic uint64_t plan;  // which call fails, with SLIP__PLATFORM_FAULT_PERSISTENT; 0: none
+  _Atomic uint64_t seen;
+} slip__platform_fault_t;
+
+static _Atomic uint32_t slip__platform_watched;
+static _Atomic uint64_t slip__platform_counters[SLIP__PLATFORM_CALL_COUNT];
+static slip__platform_fault_t slip__platform_faults[SLIP__PLATFORM_CALL_COUNT];
+static slip__platform_log_fn_t slip__platform_log;
+static void *slip__platform_log_user;
+
+const char *slip__platform_call_name(slip__platform_call_e call) {
+  static const char *const names[] = {
+#define SLIP__PLATFORM_CALL_NAME(name, entry, need, code) #entry,
+      SLIP__PLATFORM_CALL_TABLE(SLIP__PLATFORM_CALL_NAME)
+#undef SLIP__PLATFORM_CALL_NAME
+  };
+  return (unsigned)call < SLIP__PLATFORM_CALL_COUNT ? names[call] : "";
+}
+
+static void slip__platform_watch(slip__platform_watch_bits_e bit, bool on) {
+  if (on) {
+    atomic_fetch_or_explicit(&slip__platform_watched, bit, memory_order_release);
+  } else {
+    atomic_fetch_and_explicit(&slip__platform_watched, ~(uint32_t)bit, memory_order_release);
+  }
+}
+
+void slip__platform_counters_reset(void) {
+  for (size_t i = 0; i < SLIP__PLATFORM_CALL_COUNT; ++i) atomic_store_explicit(&slip__platform_counters[i], 0, memory_order_relaxed);
+  slip__platform_watch(SLIP__PLATFORM_WATCH_COUNT, true);
+}
+
+void slip__platform_counters_stop(void) {
+  slip__platform_watch(SLIP__PLATFORM_WATCH_COUNT, false);
+}
+
+uint64_t slip__platform_counter(slip__platform_call_e call) {
+  return (unsigned)call < SLIP__PLATFORM_CALL_COUNT ? atomic_load_explicit(&slip__platform_counters[call], memory_order_relaxed) : 0;
+}
+
+void slip__platform_fault_set(slip__platform_call_e call, uint64_t nth, bool persistent) {
+  if ((unsigned)call >= SLIP__PLATFORM_CALL_COUNT) return;
+  slip__platform_fault_t *fault = &slip__platform_faults[call];
+  atomic_store_explicit(&fault->plan, 0, memory_order_relaxed);
+  atomic_store_explicit(&fault->seen, 0, memory_order_relaxed);
+  atomic_store_explicit(&fault->plan, nth == 0 ? 0 : nth | (persistent ? SLIP__PLATFORM_FAULT_PERSISTENT : 0), memory_order_relaxed);
+  slip__platform_watch(SLIP__PLATFORM_WATCH_FAULT, true);
+}
+
+void slip__platform_fault_clear(void) {
+  slip__platform_watch(SLIP__PLATFORM_WATCH_FAULT, false);
+  for (size_t i = 0; i < SLIP__PLATFORM_CALL_COUNT; ++i) atomic_store_explicit(&slip__platform_faults[i].plan, 0, memory_order_relaxed);
+}
+
+void slip__platform_log_set(slip__platform_log_fn_t log, void *user) {
+  slip__platform_watch(SLIP__PLATFORM_WATCH_LOG, false);
+  slip__platform_log = log;
+  slip__platform_log_user = user;
+  slip__platform_watch(SLIP__PLATFORM_WATCH_LOG, log != NULL);
+}
+
+static slip_code_t slip__platform_injected_code(slip__platform_call_e call) {
+  static const slip_code_t codes[] = {
+#define SLIP__PLATFORM_CALL_CODE(name, entry, need, code) SLIP_CODE_##code,
+      SLIP__PLATFORM_CALL_TABLE(SLIP__PLATFORM_CALL_CODE)
+#undef SLIP__PLATFORM_CALL_CODE
+  };
+  return codes[call];
+}
+
+// Before a watched call: counts it and, if it is its turn, makes the failure to return instead of calling.
+static slip_status_t slip__platform_enter(const slip_platform_t *platform, slip__platform_call_e call, uint32_t watched) {
+  if (watched & SLIP__PLATFORM_WATCH_COUNT) atomic_fetch_add_explicit(&slip__platform_counters[call], 1, memory_order_relaxed);
+  if (!(watched & SLIP__PLATFORM_WATCH_FAULT)) return slip_ok_status();
+  slip__platform_fault_t *fault = &slip__platform_faults[call];
+  uint64_t plan = atomic_load_explicit(&fault->plan, memory_order_relaxed);
+  if (plan == 0) return slip_ok_status();
+  uint64_t nth = plan & ~SLIP__PLATFORM_FAULT_PERSISTENT;
+  uint64_t seen = 1 + atomic_fetch_add_explicit(&fault->seen, 1, memory_order_relaxed);
+  if (seen != nth && !(seen > nth && (plan & SLIP__PLATFORM_FAULT_PERSISTENT))) return slip_ok_status();
+  return SLIP_STATUS_PLATFORM(slip__platform_injected_code(call), SLIP__PLATFORM_INJECTED, "%s %s call number %llu fails on request",
+                              platform->vtable->name, slip__platform_call_name(call), (unsigned long long)seen);
+}
+
+static slip_status_t slip__platform_leave(const slip_platform_t *platform, slip__platform_call_e call, uint32_t watched,
+                                          slip_status_t status) {
+  if (watched & SLIP__PLATFORM_WATCH_LOG)
+    slip__platform_log(slip__platform_log_user, platform->vtable->name, call, slip_status_code(status));
+  return status;
+}
+
+// Returns the backend's answer from the calling function. The acquire pairs with the release of slip__platform_watch.
+#define SLIP__PLATFORM_RETURN(platform, KIND, invoke)                                                                   \
+  do {                                                                                                                  \
+    if (__builtin_expect(atomic_load_explicit(&slip__platform_watched, memory_order_relaxed) == 0, 1)) return (invoke); \
+    uint32_t watched_ = atomic_load_explicit(&slip__platform_watched, memory_order_acquire);                            \
+    slip_status_t status_ = slip__platform_enter((platform), SLIP__PLATFORM_CALL_##KIND, watched_);                     \
+    if (slip_status_is_ok(status_)) status_ = (invoke);                                                                 \
+    return slip__platform_leave((platform), SLIP__PLATFORM_CALL_##KIND, watched_, status_);                             \
+  } while (0)
+
+// --- loading
+
+slip_status_t slip__platform_handshake_check(const char *name, const slip_platform_handshake_t *handshake, bool skip_build_check) {
+  if (handshake->abi_version != SLIP_PLATFORM_ABI_VERSION) {
+    return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE,
+                       "platform \"%s\" speaks platform ABI %u; this library speaks %u: build both from one version", name,
+                       handshake->abi_version, SLIP_PLATFORM_ABI_VERSION);
+  }
+  if (handshake->sanitizer != SLIP__PLATFORM_SANITIZER) {
+    return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE, "platform \"%s\" was built with sanitizer %u, this library with %u: build both alike", name,
+                       handshake->sanitizer, SLIP__PLATFORM_SANITIZER);
+  }
+  if (skip_build_check) return slip_ok_status();
+  if (!handshake->build_id || handshake->build_id[0] == '\0') {
+    return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE, "platform \"%s\" tells no build identity; rebuild it, or skip the build check", name);
+  }
+  if (strcmp(handshake->build_id, SLIP__PLATFORM_BUILD_ID) == 0) return slip_ok_status();
+  return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE,
+                     "platform \"%s\" was built as \"%s\", this library as \"%s\"; rebuild it, or skip the build check", name,
+                     handshake->build_id, SLIP__PLATFORM_BUILD_ID);
+}
+
+// The table is bound all or nothing.
+static slip_status_t slip__platform_table_check(const slip_platform_vtable_t *vtable) {
+  if (vtable->struct_size != sizeof(*vtable) || vtable->abi_version != SLIP_PLATFORM_ABI_VERSION || !vtable->name) {
+    return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE,
+                       "a platform's table of %u bytes for ABI %u is not the one of this library (%zu bytes, ABI %u)", vtable->struct_size,
+                       vtable->abi_version, sizeof(*vtable), SLIP_PLATFORM_ABI_VERSION);
+  }
+#define SLIP__NEED_REQUIRED true
+#define SLIP__NEED_OPTIONAL false
+#define SLIP__PLATFORM_CALL_CHECK(name_, entry, need, code)                                                                          \
+  if (SLIP__NEED_##need && !vtable->entry)                                                                                           \
+    return SLIP_STATUS(SLIP_CODE_INTERNAL, "platform \"%s\" has no %s entry; fill it in, with UNSUPPORTED if need be", vtable->name, \
+                       #entry);
+  SLIP__PLATFORM_CALL_TABLE(SLIP__PLATFORM_CALL_CHECK)
+#undef SLIP__PLATFORM_CALL_CHECK
+  return slip_ok_status();
+}
+
+static pthread_mutex_t slip__platform_load_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// Another thread of the parent may have held the lock.
+static void slip__platform_fork_reset(void) {
+  (void)pthread_mutex_init(&slip__platform_load_lock, NULL);
+}
+
+static slip_status_t slip__platform_call_load(slip_platform_t *platform) {
+  SLIP__PLATFORM_RETURN(platform, LOAD, platform->vtable->load());
+}
+
+static slip_status_t slip__platform_call_handshake(slip_platform_t *platform, slip_platform_handshake_t *out) {
+  SLIP__PLATFORM_RETURN(platform, HANDSHAKE, platform->vtable->handshake(out));
+}
+
+static slip_status_t slip__platform_call_device_count(slip_platform_t *platform, int32_t *out_count) {
+  SLIP__PLATFORM_RETURN(platform, DEVICE_COUNT, platform->vtable->device_count(out_count));
+}
+
+static slip_status_t slip__platform_load_locked(slip_platform_t *platform) {
+  slip_platform_handshake_t handshake = {0};
+  int32_t count = 0;
+  SLIP_RETURN_IF_ERROR(slip__platform_table_check(platform->vtable));
+  SLIP_RETURN_IF_ERROR(slip__platform_call_load(platform));
+  SLIP_RETURN_IF_ERROR(slip__platform_call_handshake(platform, &handshake));
+  SLIP_RETURN_IF_ERROR(slip__platform_handshake_check(platform->vtable->name, &handshake, false));
+  SLIP_RETURN_IF_ERROR(slip__platform_call_device_count(platform, &count));
+  platform->handshake = handshake;
+  platform->device_count = count;
+  atomic_store_explicit(&platform->ready, 1, memory_order_release);
+  return slip_ok_status();
+}
+
+slip_status_t slip__platform_load(slip_platform_t *platform) {
+  if (atomic_load_explicit(&platform->ready, memory_order_acquire)) return slip_ok_status();
+  slip__fork_watch(slip__platform_fork_reset);
+  (void)pthread_mutex_lock(&slip__platform_load_lock);
+  slip_status_t status = slip_ok_status();
+  if (!atomic_load_explicit(&platform->ready, memory_order_acquire)) status = slip__platform_load_locked(platform);
+  (void)pthread_mutex_unlock(&slip__platform_load_lock);
+  return status;
+}
+
+// --- argument checks
+
+static slip_status_t slip__platform_refuse_null(const char *call, const char *what) {
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s was given a null %s", call, what);
+}
+
+// Refuses a null |pointer|, naming the public function.
+#define SLIP__PLATFORM_NEED(pointer, what) \
+  if (__builtin_expect(!(pointer), 0)) return slip__platform_refuse_null(__func__, what)
+
+static slip_status_t slip__platform_refuse_stream(const char *call) {
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
+                     "%s was given a null stream; give a stream of the platform, or name SLIP_STREAM_INLINE on cpu", call);
+}
+
+#define SLIP__PLATFORM_NEED_STREAM(stream) \
+  if (__builtin_expect(!(stream), 0)) return slip__platform_refuse_stream(__func__)
+
+static slip_status_t slip__platform_refuse_device(const slip_platform_t *platform, const char *call, int32_t device) {
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s was given device %d; platform \"%s\" has devices 0 to %d", call, device,
+                     platform->vtable->name, platform->device_count - 1);
+}
+
+#define SLIP__PLATFORM_NEED_DEVICE(platform, device)                             \
+  if (__builtin_expect((device) < 0 || (device) >= (platform)->device_count, 0)) \
+  return slip__platform_refuse_device((platform), __func__, (device))
+
+static slip_status_t slip__platform_missing(const slip_platform_t *platform, const char *call) {
+  return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "%s: platform \"%s\" cannot do this", call, platform->vtable->name);
+}
+
+#define SLIP__PLATFORM_NEED_ENTRY(platform, entry) \
+  if (__builtin_expect(!(platform)->vtable->entry, 0)) return slip__platform_missing((platform), __func__)
+
+static slip_status_t slip__platform_check_copy(const char *call, const void *target, const void *source, uint32_t kind) {
+  if (!target || !source) return slip__platform_refuse_null(call, !target ? "target" : "source");
+  if (kind >= SLIP_COPY_HOST_TO_DEVICE && kind <= SLIP_COPY_DEVICE_TO_DEVICE) return slip_ok_status();
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s was given copy kind %u; see slip_copy_e", call, kind);
+}
+
+// --- devices
+
+slip_status_t slip_platform_device_count(slip_platform_t *platform, int32_t *out_count) {
+  SLIP__PLATFORM_NEED(out_count, "out_count");
+  *out_count = 0;
+  SLIP__PLATFORM_NEED(platform, "platform");
+  return slip__platform_call_device_count(platform, out_count);
+}
+
+slip_status_t slip_platform_device_properties(slip_platform_t *platform, int32_t device, slip_device_properties_t *out) {
+  SLIP__PLATFORM_NEED(out, "out");
+  *out = (slip_device_properties_t){0};
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  SLIP__PLATFORM_RETURN(platform, DEVICE_PROPERTIES, platform->vtable->device_properties(device, out));
+}
+
+static slip_status_t slip__platform_ask_target(slip_platform_t *platform, int32_t device, const char *target, bool *out) {
+  SLIP__PLATFORM_RETURN(platform, TARGET_SUPPORTED, (*out = platform->vtable->target_supported(device, target), slip_ok_status()));
+}
+
+bool slip_platform_target_supported(slip_platform_t *platform, int32_t device, const char *target) {
+  bool supported = false;
+  if (!platform || !target || device < 0 || device >= platform->device_count) return false;
+  slip_status_free(slip__platform_ask_target(platform, device, target, &supported));
+  return supported;
+}
+
+slip_status_t slip__platform_device_current(slip_platform_t *platform, int32_t *out_device) {
+  *out_device = 0;
+  SLIP__PLATFORM_RETURN(platform, DEVICE_CURRENT, platform->vtable->device_current(out_device));
+}
+
+slip_status_t slip__platform_device_push(slip_platform_t *platform, int32_t device) {
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  if (!platform->vtable->device_push) return slip_ok_status();
+  SLIP__PLATFORM_RETURN(platform, DEVICE_PUSH, platform->vtable->device_push(device));
+}
+
+slip_status_t slip__platform_device_pop(slip_platform_t *platform, int32_t device) {
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  if (!platform->vtable->device_pop) return slip_ok_status();
+  SLIP__PLATFORM_RETURN(platform, DEVICE_POP, platform->vtable->device_pop(device));
+}
+
+// --- streams
+
+slip_status_t slip_stream_create(slip_platform_t *platform, int32_t device, slip_stream_t *out) {
+  SLIP__PLATFORM_NEED(out, "out");
+  *out = NULL;
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  SLIP__PLATFORM_RETURN(platform, STREAM_CREATE, platform->vtable->stream_create(device, out));
+}
+
+slip_status_t slip_stream_destroy(slip_platform_t *platform, slip_stream_t stream) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_RETURN(platform, STREAM_DESTROY, platform->vtable->stream_destroy(stream));
+}
+
+slip_status_t slip_stream_synchronize(slip_platform_t *platform, slip_stream_t stream) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_RETURN(platform, STREAM_SYNCHRONIZE, platform->vtable->stream_synchronize(stream));
+}
+
+slip_status_t slip_stream_query(slip_platform_t *platform, slip_stream_t stream) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_RETURN(platform, STREAM_QUERY, platform->vtable->stream_query(stream));
+}
+
+slip_status_t slip_stream_enqueue_host(slip_platform_t *platform, slip_stream_t stream, void (*function)(void *user), void *user) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_NEED(function, "function");
+  SLIP__PLATFORM_RETURN(platform, STREAM_ENQUEUE_HOST, platform->vtable->stream_enqueue_host(stream, function, user));
+}
+
+slip_status_t slip_stream_wait_event(slip_platform_t *platform, slip_stream_t stream, slip_event_t event) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_NEED(event, "event");
+  SLIP__PLATFORM_RETURN(platform, STREAM_WAIT_EVENT, platform->vtable->stream_wait_event(stream, event));
+}
+
+slip_status_t slip__platform_stream_device(slip_platform_t *platform, slip_stream_t stream, int32_t *out_device) {
+  *out_device = 0;
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_RETURN(platform, STREAM_DEVICE, platform->vtable->stream_device(stream, out_device));
+}
+
+slip_status_t slip__platform_stream_capture_info(slip_platform_t *platform, slip_stream_t stream, slip_capture_info_t *out) {
+  *out = (slip_capture_info_t){0};
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_RETURN(platform, STREAM_CAPTURE_INFO, platform->vtable->stream_capture_info(stream, out));
+}
+
+// --- events
+
+slip_status_t slip_event_create(slip_platform_t *platform, int32_t device, slip_event_t *out) {
+  SLIP__PLATFORM_NEED(out, "out");
+  *out = NULL;
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  SLIP__PLATFORM_RETURN(platform, EVENT_CREATE, platform->vtable->event_create(device, out));
+}
+
+slip_status_t slip_event_destroy(slip_platform_t *platform, slip_event_t event) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED(event, "event");
+  SLIP__PLATFORM_RETURN(platform, EVENT_DESTROY, platform->vtable->event_destroy(event));
+}
+
+slip_status_t slip_event_record(slip_platform_t *platform, slip_event_t event, slip_stream_t stream) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED(event, "event");
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_RETURN(platform, EVENT_RECORD, platform->vtable->event_record(event, stream));
+}
+
+slip_status_t slip_event_query(slip_platform_t *platform, slip_event_t event) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED(event, "event");
+  SLIP__PLATFORM_RETURN(platform, EVENT_QUERY, platform->vtable->event_query(event));
+}
+
+slip_status_t slip_event_synchronize(slip_platform_t *platform, slip_event_t event) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED(event, "event");
+  SLIP__PLATFORM_RETURN(platform, EVENT_SYNCHRONIZE, platform->vtable->event_synchronize(event));
+}
+
+// --- memory
+
+slip_status_t slip_memory_allocate(slip_platform_t *platform, int32_t device, uint64_t size_bytes, void **out) {
+  SLIP__PLATFORM_NEED(out, "out");
+  *out = NULL;
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  if (size_bytes == 0) return slip_ok_status();
+  if (size_bytes > INT64_MAX) {
+    return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "%llu bytes are more than any device has", (unsigned long long)size_bytes);
+  }
+  SLIP__PLATFORM_RETURN(platform, MEMORY_ALLOCATE, platform->vtable->memory_allocate(device, size_bytes, out));
+}
+
+slip_status_t slip_memory_free(slip_platform_t *platform, int32_t device, void *memory) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  if (!memory) return slip_ok_status();
+  SLIP__PLATFORM_RETURN(platform, MEMORY_FREE, platform->vtable->memory_free(device, memory));
+}
+
+slip_status_t slip_memory_copy(slip_platform_t *platform, int32_t device, void *target, const void *source, uint64_t size_bytes,
+                               uint32_t kind) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  if (size_bytes == 0) return slip_ok_status();
+  SLIP_RETURN_IF_ERROR(slip__platform_check_copy(__func__, target, source, kind));
+  SLIP__PLATFORM_RETURN(platform, MEMORY_COPY, platform->vtable->memory_copy(device, target, source, size_bytes, kind));
+}
+
+slip_status_t slip_memory_copy_async(slip_platform_t *platform, slip_stream_t stream, void *target, const void *source, uint64_t size_bytes,
+                                     uint32_t kind) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  if (size_bytes == 0) return slip_ok_status();
+  SLIP_RETURN_IF_ERROR(slip__platform_check_copy(__func__, target, source, kind));
+  SLIP__PLATFORM_RETURN(platform, MEMORY_COPY_ASYNC, platform->vtable->memory_copy_async(stream, target, source, size_bytes, kind));
+}
+
+slip_status_t slip__platform_memory_fill(slip_platform_t *platform, int32_t device, void *target, uint8_t value, uint64_t size_bytes) {
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  if (size_bytes == 0) return slip_ok_status();
+  SLIP__PLATFORM_NEED(target, "target");
+  SLIP__PLATFORM_RETURN(platform, MEMORY_FILL, platform->vtable->memory_fill(device, target, value, size_bytes));
+}
+
+slip_status_t slip__platform_pointer_info(slip_platform_t *platform, const void *pointer, slip_pointer_info_t *out) {
+  *out = (slip_pointer_info_t){0};
+  SLIP__PLATFORM_RETURN(platform, POINTER_INFO, platform->vtable->pointer_info(pointer, out));
+}
+
+// --- code
+
+slip_status_t slip__platform_module_load(slip_platform_t *platform, int32_t device, slip_const_bytes_t binary, slip_module_t *out) {
+  *out = NULL;
+  SLIP__PLATFORM_NEED_DEVICE(platform, device);
+  if (!binary.data || binary.size == 0) return SLIP_STATUS(SLIP_CODE_CORRUPT, "an empty binary cannot be loaded");
+  SLIP__PLATFORM_RETURN(platform, MODULE_LOAD, platform->vtable->module_load(device, binary, out));
+}
+
+slip_status_t slip__platform_module_unload(slip_platform_t *platform, slip_module_t module) {
+  if (!module) return slip_ok_status();
+  SLIP__PLATFORM_RETURN(platform, MODULE_UNLOAD, platform->vtable->module_unload(module));
+}
+
+slip_status_t slip__platform_module_symbol(slip_platform_t *platform, slip_module_t module, const char *name, void **out) {
+  *out = NULL;
+  SLIP__PLATFORM_NEED(module, "module");
+  SLIP__PLATFORM_NEED(name, "name");
+  SLIP__PLATFORM_RETURN(platform, MODULE_SYMBOL, platform->vtable->module_symbol(module, name, out));
+}
+
+// --- capture and graphs
+
+slip_status_t slip__platform_capture_begin(slip_platform_t *platform, slip_stream_t stream, uint32_t mode) {
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_NEED_ENTRY(platform, capture_begin);
+  SLIP__PLATFORM_RETURN(platform, CAPTURE_BEGIN, platform->vtable->capture_begin(stream, mode));
+}
+
+slip_status_t slip__platform_capture_end(slip_platform_t *platform, slip_stream_t stream, slip_graph_exec_t *out) {
+  *out = NULL;
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_NEED_ENTRY(platform, capture_end);
+  SLIP__PLATFORM_RETURN(platform, CAPTURE_END, platform->vtable->capture_end(stream, out));
+}
+
+slip_status_t slip__platform_graph_launch(slip_platform_t *platform, slip_graph_exec_t graph, slip_stream_t stream) {
+  SLIP__PLATFORM_NEED(graph, "graph");
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_NEED_ENTRY(platform, graph_launch);
+  SLIP__PLATFORM_RETURN(platform, GRAPH_LAUNCH, platform->vtable->graph_launch(graph, stream));
+}
+
+slip_status_t slip__platform_graph_destroy(slip_platform_t *platform, slip_graph_exec_t graph) {
+  if (!graph) return slip_ok_status();
+  SLIP__PLATFORM_NEED_ENTRY(platform, graph_destroy);
+  SLIP__PLATFORM_RETURN(platform, GRAPH_DESTROY, platform->vtable->graph_destroy(graph));
+}
