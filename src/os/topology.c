@@ -176,7 +176,7 @@ static bool slip__cpu_runs_level(size_t level) {
 
 void slip__cpu_name(char *buffer, size_t capacity) {
   unsigned words[13] = {0};
-  unsigned highest = __get_cpuid_max(0x80000000u, NULL);
+  unsigned highest = (unsigned)__get_cpuid_max(0x80000000u, NULL);  // clang returns int
   for (unsigned leaf = 0; leaf < 3 && highest >= 0x80000004u; ++leaf) {
     unsigned *at = words + 4 * leaf;
     (void)__get_cpuid(0x80000002u + leaf, at, at + 1, at + 2, at + 3);
