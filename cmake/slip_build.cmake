@@ -145,7 +145,7 @@ function(slip_finish_tests)
     # Absurd sizes must come back as NULL, as malloc does it; a child may start threads after a fork.
     if(SLIP_SANITIZE)
       set_property(TEST ${arg_NAME} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1"
-        "UBSAN_OPTIONS=print_stacktrace=1" "TSAN_OPTIONS=die_after_fork=0:second_deadlock_stack=1")
+        "UBSAN_OPTIONS=print_stacktrace=1" "TSAN_OPTIONS=allocator_may_return_null=1:die_after_fork=0:second_deadlock_stack=1")
     endif()
     string(REPLACE ";" "|" paths "${arg_SOURCES}")
     string(APPEND declared "${arg_NAME}|${paths}\n")
