@@ -12,6 +12,8 @@ typedef struct slip__hash128_t {
 
 uint64_t slip__hash64(slip_const_bytes_t bytes);
 slip__hash128_t slip__hash128(slip_const_bytes_t bytes);
+// The same as slip__hash128 of the |count| parts put together.
+slip__hash128_t slip__hash128_parts(const slip_const_bytes_t *parts, size_t count);
 static inline bool slip__hash128_equal(slip__hash128_t a, slip__hash128_t b) {
   return a.low == b.low && a.high == b.high;
 }
