@@ -8,11 +8,7 @@
 //
 // Everything but attention works on a chunk of tokens alone, so the chunks run through a layer independently and only attention waits for
 // all of them.
-#include "slipstream/kernel/orch.h"
 #include "kernels/kernels.h"
-
-// Positions in the manifest's kernel list.
-enum { KERNEL_PLAN, KERNEL_EMBED, KERNEL_PROJECT, KERNEL_ATTEND, KERNEL_EXPAND, KERNEL_CONTRACT, KERNEL_POOL };
 
 // Positions in the manifest's parameter list. The sixteen weights of a layer follow each other in the order of minilm_layer_e.
 enum { ARG_IDS, ARG_MASK, ARG_WORD, ARG_POSITION, ARG_TYPE, ARG_GAIN, ARG_BIAS, ARG_LAYERS };
@@ -56,7 +52,7 @@ static slip_otensor_t minilm_chunk_of(minilm_run_t *run, slip_otensor_t tensor, 
 static void minilm_submit_embed(minilm_run_t *run, int64_t first) {
   slip_task_builder_t task;
   slip_otensor_t x = minilm_chunk_of(run, run->x, first);
-  slip_task_begin(&task, KERNEL_EMBED, 1);
+  slip_task_begin(&task, SLIP_KERNEL_embed, 1);
   slip_task_in(&task, &run->args[ARG_IDS]);
   slip_task_in(&task, &run->plan);
   for (int i = ARG_WORD; i <= ARG_BIAS; ++i) slip_task_in(&task, &run->args[i]);
@@ -71,7 +67,7 @@ static void minilm_submit_project(minilm_run_t *run, slip_otensor_t *layer, int6
   slip_otensor_t q = minilm_chunk_of(run, run->q, first);
   slip_otensor_t k = minilm_chunk_of(run, run->k, first);
   slip_otensor_t v = minilm_chunk_of(run, run->v, first);
-  slip_task_begin(&task, KERNEL_PROJECT, 1);
+  slip_task_begin(&task, SLIP_KERNEL_project, 1);
   slip_task_in(&task, &x);
   slip_task_in(&task, &run->plan);
   for (int i = QUERY_W; i <= VALUE_B; ++i) slip_task_in(&task, &layer[i]);
@@ -88,7 +84,7 @@ static void minilm_submit_attend(minilm_run_t *run) {
   int64_t heads = run->batch < 8 ? 3 : MINILM_HEADS;
   int64_t sentences = run->sequence >= 128 || run->sequence == 0 ? 1 : 128 / run->sequence;
   int64_t groups = (run->batch + sentences - 1) / sentences;
-  slip_task_begin(&task, KERNEL_ATTEND, (uint32_t)(groups * (MINILM_HEADS / heads)));
+  slip_task_begin(&task, SLIP_KERNEL_attend, (uint32_t)(groups * (MINILM_HEADS / heads)));
   slip_task_inout(&task, &run->q);
   slip_task_in(&task, &run->k);
   slip_task_in(&task, &run->v);
@@ -101,7 +97,7 @@ static void minilm_submit_attend(minilm_run_t *run) {
 static void minilm_submit_contract(minilm_run_t *run, slip_otensor_t *in, slip_otensor_t *weights, int64_t first) {
   slip_task_builder_t task;
   slip_otensor_t x = minilm_chunk_of(run, run->x, first);
-  slip_task_begin(&task, KERNEL_CONTRACT, 1);
+  slip_task_begin(&task, SLIP_KERNEL_contract, 1);
   slip_task_in(&task, in);
   slip_task_in(&task, &run->plan);
   for (int i = 0; i < 4; ++i) slip_task_in(&task, &weights[i]);
@@ -118,7 +114,7 @@ static void minilm_submit_feed_forward(minilm_run_t *run, slip_otensor_t *layer,
   int64_t dims[3] = {x.view.dims[0], MINILM_INNER, MINILM_PANEL};
   slip_otensor_t inner = slip_otensor_describe(SLIP_DTYPE_F32, 3, dims);
   slip_scope_begin(run->o, SLIP_SCOPE_AUTO);
-  slip_task_begin(&task, KERNEL_EXPAND, 1);
+  slip_task_begin(&task, SLIP_KERNEL_expand, 1);
   slip_task_in(&task, &x);
   slip_task_in(&task, &run->plan);
   slip_task_in(&task, &layer[EXPAND_W]);
@@ -132,9 +128,7 @@ static void minilm_submit_feed_forward(minilm_run_t *run, slip_otensor_t *layer,
 
 // encode(ids i32[B, S], mask i32[B, S], weights ...) -> out f32[B, 384]
 void minilm_encode(slip_orch_t *o, const slip_oargs_t *args) {
-  minilm_run_t run;  // no initialiser: clearing it would call memset
-  run.o = o;
-  run.args = args->tensors;
+  minilm_run_t run = {.o = o, .args = args->tensors};
   run.batch = run.args[ARG_IDS].view.dims[0];
   run.sequence = run.args[ARG_IDS].view.dims[1];
   if (run.batch == 0) return;
@@ -156,7 +150,7 @@ void minilm_encode(slip_orch_t *o, const slip_oargs_t *args) {
   int64_t dims[3] = {run.panels, MINILM_HIDDEN, MINILM_PANEL};
   slip_task_builder_t task;
   run.plan = slip_otensor_describe(SLIP_DTYPE_I32, 1, words);
-  slip_task_begin(&task, KERNEL_PLAN, 1);
+  slip_task_begin(&task, SLIP_KERNEL_plan, 1);
   slip_task_in(&task, &run.args[ARG_MASK]);
   slip_task_out(&task, &run.plan);
   slip_task_submit(o, &task);
@@ -180,7 +174,7 @@ void minilm_encode(slip_orch_t *o, const slip_oargs_t *args) {
     }
   }
 
-  slip_task_begin(&task, KERNEL_POOL, (uint32_t)(run.batch < 16 ? 1 : run.batch / 8));
+  slip_task_begin(&task, SLIP_KERNEL_pool, (uint32_t)(run.batch < 16 ? 1 : run.batch / 8));
   slip_task_in(&task, &run.x);
   slip_task_in(&task, &run.plan);
   slip_task_out_existing(&task, &run.args[ARG_OUT]);

@@ -2,6 +2,11 @@
 // Attention of each sentence to itself, and the pooling of a sentence into its embedding.
 #include "kernels.h"
 
+// Scratch for one head of the longest sentence: q, k, v [32][STRIDE] and the scores of one panel of queries [STRIDE][16].
+#define MINILM_ATTEND_STRIDE  (MINILM_MAX_SEQUENCE + MINILM_PANEL)
+#define MINILM_ATTEND_SCRATCH ((3 * MINILM_HEAD + MINILM_PANEL) * MINILM_ATTEND_STRIDE * 4)
+_Static_assert(MINILM_ATTEND_SCRATCH == 236544, "scratch_bytes of 'attend' in minilm.json");
+
 // Copies head |head| of the tokens begin .. end out of panels into rows: to[d * STRIDE + i] = scale * from(token begin + i). Pads with
 // zeros up to |padded|.
 MINILM_INLINE void minilm_gather_head(const float *from, ptrdiff_t head, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t padded, float scale,
@@ -32,7 +37,7 @@ MINILM_INLINE void minilm_scores(const float *q, const float *k, ptrdiff_t keys,
     minilm_tile_t tile;
     minilm_tile_clear(&tile, MINILM_ROWS);
     for (ptrdiff_t d = 0; d < MINILM_HEAD; ++d) {
-      minilm_tile_multiply(&tile, MINILM_ROWS, k + d * MINILM_ATTEND_STRIDE + key, 1, 0, q + d * MINILM_ATTEND_STRIDE, 1);
+      minilm_tile_step(&tile, MINILM_ROWS, k + d * MINILM_ATTEND_STRIDE + key, 1, q + d * MINILM_ATTEND_STRIDE);
     }
     for (int r = 0; r < MINILM_ROWS; ++r) {
       for (int j = 0; j < MINILM_VECS; ++j) minilm_store(scores + (key + r) * MINILM_PANEL + j * MINILM_LANES, tile.v[r][j]);
@@ -49,7 +54,7 @@ MINILM_INLINE minilm_row_t minilm_softmax(float *scores, ptrdiff_t keys) {
     for (ptrdiff_t key = 1; key < keys; ++key) top = minilm_max(top, minilm_load(lane + key * MINILM_PANEL));
     minilm_vec_t sum = {0};
     for (ptrdiff_t key = 0; key < keys; ++key) {
-      minilm_vec_t e = minilm_exp2(minilm_load(lane + key * MINILM_PANEL) - top);
+      minilm_vec_t e = minilm_exp2(minilm_max(minilm_load(lane + key * MINILM_PANEL) - top, minilm_splat(-126.0f)));
       minilm_store(lane + key * MINILM_PANEL, e);
       sum += e;
     }
@@ -62,7 +67,7 @@ MINILM_INLINE minilm_row_t minilm_softmax(float *scores, ptrdiff_t keys) {
 MINILM_INLINE void minilm_mix(const float *v, const float *p, ptrdiff_t keys, int rows, minilm_row_t scale, float *out) {
   minilm_tile_t tile;
   minilm_tile_clear(&tile, rows);
-  minilm_tile_multiply(&tile, rows, v, MINILM_ATTEND_STRIDE, 1, p, keys);
+  for (ptrdiff_t key = 0; key < keys; ++key) minilm_tile_step(&tile, rows, v + key, MINILM_ATTEND_STRIDE, p + key * MINILM_PANEL);
   for (int r = 0; r < rows; ++r) {
     for (int j = 0; j < MINILM_VECS; ++j) minilm_store(out + r * MINILM_PANEL + j * MINILM_LANES, tile.v[r][j] * scale.v[j]);
   }

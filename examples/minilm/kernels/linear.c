@@ -28,7 +28,14 @@ MINILM_INLINE void minilm_linear(const float *w, const float *bias, ptrdiff_t de
       for (int r = 0; r < MINILM_ROWS; ++r) {
         for (int j = 0; j < MINILM_VECS; ++j) tile.v[r][j] = minilm_splat(bias[n + r]);
       }
-      minilm_tile_multiply(&tile, MINILM_ROWS, w + n * depth, depth, 1, x + p * depth * MINILM_PANEL, depth);
+      const float *a = w + n * depth, *b = x + p * depth * MINILM_PANEL;
+      // The tile after this one is contiguous with it: 16 bytes a step fetch it to the second-level cache during the first two panels
+      // (10 % at batch 1). Unrolling the steps to fetch a line at a time makes gcc 12 shuffle registers and costs more than it saves.
+      const char *ahead = (const char *)(a + MINILM_ROWS * depth) + (p < 2 ? p : 0) * (depth / 4) * 64;
+      for (ptrdiff_t k = 0; k < depth; ++k) {
+        __builtin_prefetch(ahead + k * 16, 0, 2);
+        minilm_tile_step(&tile, MINILM_ROWS, a + k, depth, b + k * MINILM_PANEL);
+      }
       ptrdiff_t at = (p * rows + n) * MINILM_PANEL;
       for (int r = 0; r < MINILM_ROWS; ++r) {
         for (int j = 0; j < MINILM_VECS; ++j) {

@@ -43,27 +43,16 @@ MINILM_INLINE void minilm_tile_clear(minilm_tile_t *tile, int rows) {
   }
 }
 
-// tile[r][:] += sum over k < depth of w[r * row_stride + k * k_stride] * x[k][:], |x| a panel.
-// |rows|, |row_stride| and |k_stride| should be constants at the call.
-MINILM_INLINE void minilm_tile_multiply(minilm_tile_t *tile, int rows, const float *w, ptrdiff_t row_stride, ptrdiff_t k_stride,
-                                        const float *x, ptrdiff_t depth) {
-  minilm_tile_t acc;
-  for (int r = 0; r < rows; ++r) {
-    for (int j = 0; j < MINILM_VECS; ++j) acc.v[r][j] = tile->v[r][j];
-  }
-  for (ptrdiff_t k = 0; k < depth; ++k) {
-    minilm_vec_t b[MINILM_VECS];
+// tile[r][:] += w[r * row_stride] * x[:], one step of a product; |rows| and |row_stride| should be constants at the call.
+MINILM_INLINE void minilm_tile_step(minilm_tile_t *tile, int rows, const float *w, ptrdiff_t row_stride, const float *x) {
+  minilm_vec_t b[MINILM_VECS];
 #pragma GCC unroll 4
-    for (int j = 0; j < MINILM_VECS; ++j) b[j] = minilm_load(x + k * MINILM_PANEL + j * MINILM_LANES);
+  for (int j = 0; j < MINILM_VECS; ++j) b[j] = minilm_load(x + j * MINILM_LANES);
 #pragma GCC unroll 12
-    for (int r = 0; r < rows; ++r) {
-      float a = w[r * row_stride + k * k_stride];
-#pragma GCC unroll 4
-      for (int j = 0; j < MINILM_VECS; ++j) acc.v[r][j] += a * b[j];
-    }
-  }
   for (int r = 0; r < rows; ++r) {
-    for (int j = 0; j < MINILM_VECS; ++j) tile->v[r][j] = acc.v[r][j];
+    float a = w[r * row_stride];
+#pragma GCC unroll 4
+    for (int j = 0; j < MINILM_VECS; ++j) tile->v[r][j] += a * b[j];
   }
 }
 

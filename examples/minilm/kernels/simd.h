@@ -9,14 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// a * b + c must become one instruction where the machine has it; the standard modes of the compilers differ in whether they may.
-// No loop may become a call of memset or memcpy: there is no library to call.
-#if defined(__clang__)
-#pragma clang fp contract(fast)
-#elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=fast", "no-tree-loop-distribute-patterns")
-#endif
-
 #define MINILM_INLINE static inline __attribute__((always_inline))
 
 // Floats per vector, and rows of weights that one register tile covers: tile accumulators = ROWS * (16 / LANES), as many as the register
@@ -58,13 +50,12 @@ MINILM_INLINE minilm_vec_t minilm_min(minilm_vec_t a, minilm_vec_t b) {
   return minilm_select(a < b, a, b);
 }
 
-// 2^x for x <= 126; 0 below -126. Splits x into an integer, added to the exponent, and a rest in [-1/2, 1/2] for a polynomial.
+// 2^x for -126 <= x <= 126. Splits x into an integer, added to the exponent, and a rest in [-1/2, 1/2] for a polynomial.
 // Coefficients: minimax fit of 2^f in relative error, 2e-9 in exact arithmetic; with rounding the result is within 2 ulp.
 MINILM_INLINE minilm_vec_t minilm_exp2(minilm_vec_t x) {
   const float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer and leaves that integer in the low mantissa bits
-  minilm_vec_t clamped = minilm_max(x, minilm_splat(-126.0f));
-  minilm_vec_t shifted = clamped + magic;
-  minilm_vec_t f = clamped - (shifted - magic);
+  minilm_vec_t shifted = x + magic;
+  minilm_vec_t f = x - (shifted - magic);
   minilm_vec_t p = f * 1.5353362e-4f + 1.3398875e-3f;
   p = p * f + 9.6184369e-3f;
   p = p * f + 5.5503324e-2f;
@@ -72,17 +63,18 @@ MINILM_INLINE minilm_vec_t minilm_exp2(minilm_vec_t x) {
   p = p * f + 6.9314718e-1f;
   p = p * f + 1.0f;
   minilm_ivec_t exponent = (minilm_ivec_t)shifted << 23;  // the magic's own bits leave at the top
-  minilm_vec_t r = (minilm_vec_t)((minilm_ivec_t)p + exponent);
-  return minilm_select(x < -126.0f, minilm_splat(0.0f), r);
+  return (minilm_vec_t)((minilm_ivec_t)p + exponent);
 }
 
 #define MINILM_LOG2E 1.44269504088896341f
 
 // x * Phi(x), the exact GELU. With t = |x| / sqrt(2): erf(t) = 1 - 2^(-t R(t)), R a polynomial on [0, 4] fitted to -log2(erfc(t)) / t with
-// the weight that makes the error of erf minimax: 1.6e-8 in exact arithmetic, below 6.2e-8 as evaluated (half an ulp of 1 is 6e-8).
+// the weight that makes the error of erf minimax: 1.6e-8 in exact arithmetic, below 6.2e-8 as evaluated (half an ulp of 1 is 6e-8). gelu =
+// max(x, 0) - |x| / 2 * erfc(t): no cancellation on either side.
 MINILM_INLINE minilm_vec_t minilm_gelu(minilm_vec_t x) {
-  minilm_vec_t z = x * 0.70710678118654752f;
-  minilm_vec_t t = minilm_min(minilm_max(z, -z), minilm_splat(4.0f));
+  minilm_vec_t magnitude = (minilm_vec_t)((minilm_ivec_t)x & 0x7fffffff);
+  minilm_vec_t half = magnitude * 0.5f;
+  minilm_vec_t t = minilm_min(magnitude * 0.70710678118654752f, minilm_splat(4.0f));
   minilm_vec_t r = t * 4.5358604e-5f + -4.4550770e-4f;
   r = r * t + 1.4894420e-3f;
   r = r * t + 7.7462912e-4f;
@@ -91,9 +83,7 @@ MINILM_INLINE minilm_vec_t minilm_gelu(minilm_vec_t x) {
   r = r * t + 9.1841638e-1f;
   r = r * t + 1.6279086f;
   minilm_vec_t tail = minilm_exp2(-(t * r));  // erfc(t)
-  minilm_vec_t half = x * 0.5f;
-  // x >= 0: x/2 (2 - erfc); x < 0: x/2 erfc.
-  return minilm_select(x < 0.0f, half * tail, half * (2.0f - tail));
+  return (0.5f * x + half) - half * tail;
 }
 
 // 1 / sqrt(x) for x > 0: a bit estimate and four Newton steps (3e-2, 2e-3, 5e-6, 4e-11, then rounding only).
