@@ -23,8 +23,8 @@
 // Marks exactly the public functions; everything else has hidden visibility.
 #define SLIP_API __attribute__((visibility("default")))
 // A returned status must be looked at or given to slip_status_free().
-#define SLIP_MUST_USE                     __attribute__((warn_unused_result))
-#define SLIP_PRINTF(format_index, first)  __attribute__((format(printf, format_index, first)))
+#define SLIP_MUST_USE                    __attribute__((warn_unused_result))
+#define SLIP_PRINTF(format_index, first) __attribute__((format(printf, format_index, first)))
 
 SLIP_EXTERN_C_BEGIN
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Platforms, streams, events and memory for programs that have no framework to lend them: the CLI, benchmarks, tests, stand-alone C programs.
+// Platforms, streams, events and memory for programs that have no framework to lend them: the CLI, benchmarks, tests, stand-alone C
+// programs.
 //
-// Kernel mode itself never creates any of these for the caller: it borrows. Handles are the platform's own (a CUstream on cuda); on cpu they are made here.
+// Kernel mode itself never creates any of these for the caller: it borrows. Handles are the platform's own (a CUstream on cuda); on cpu
+// they are made here.
 #ifndef SLIPSTREAM_DEVICE_H_
 #define SLIPSTREAM_DEVICE_H_
 
@@ -21,7 +23,8 @@ typedef void *slip_event_t;
 // A platform known to this process; static, never freed, thread-safe.
 typedef struct slip_platform_t slip_platform_t;
 
-// Finds and loads a platform by name ("cpu", "null", ...). Loading a vendor's library happens here, never at program start. NOT_FOUND, UNSUPPORTED (says what to install).
+// Finds and loads a platform by name ("cpu", "null", ...). Loading a vendor's library happens here, never at program start. NOT_FOUND,
+// UNSUPPORTED (says what to install).
 SLIP_API slip_status_t slip_platform_find(const char *name, slip_platform_t **out) SLIP_MUST_USE;
 // The compiled-in platforms by index; NULL past the end. Loads nothing.
 SLIP_API const char *slip_platform_name_at(size_t index);
@@ -29,12 +32,13 @@ SLIP_API slip_status_t slip_platform_device_count(slip_platform_t *platform, int
 
 typedef struct slip_device_properties_t {
   char name[128];
-  char target[64];           // best target the device runs: "x86-64-v3"
+  char target[64];  // best target the device runs: "x86-64-v3"
   uint64_t memory_bytes;
-  uint32_t core_count;       // cores this process may use
+  uint32_t core_count;  // cores this process may use
   uint32_t capture_supported;
 } slip_device_properties_t;
-SLIP_API slip_status_t slip_platform_device_properties(slip_platform_t *platform, int32_t device, slip_device_properties_t *out) SLIP_MUST_USE;
+SLIP_API slip_status_t slip_platform_device_properties(slip_platform_t *platform, int32_t device,
+                                                       slip_device_properties_t *out) SLIP_MUST_USE;
 // True if code of |target| runs on the device.
 SLIP_API bool slip_platform_target_supported(slip_platform_t *platform, int32_t device, const char *target);
 
@@ -52,7 +56,8 @@ SLIP_API slip_status_t slip_stream_enqueue_host(slip_platform_t *platform, slip_
 
 SLIP_API slip_status_t slip_event_create(slip_platform_t *platform, int32_t device, slip_event_t *out) SLIP_MUST_USE;
 SLIP_API slip_status_t slip_event_destroy(slip_platform_t *platform, slip_event_t event) SLIP_MUST_USE;
-// The last record counts. A wait binds to the record that is last when the wait is called; waiting for a never-recorded event is no dependency.
+// The last record counts. A wait binds to the record that is last when the wait is called; waiting for a never-recorded event is no
+// dependency.
 SLIP_API slip_status_t slip_event_record(slip_platform_t *platform, slip_event_t event, slip_stream_t stream) SLIP_MUST_USE;
 SLIP_API slip_status_t slip_stream_wait_event(slip_platform_t *platform, slip_stream_t stream, slip_event_t event) SLIP_MUST_USE;
 // OK when the last record has been reached (or there is none), NOT_READY before.

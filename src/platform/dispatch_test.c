@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/dispatch.h"
 
+#include "os/file.h"
 #include "platform/build.h"
 #include "platform/registry.h"
 #include "slip_test.h"
@@ -167,4 +168,20 @@ SLIP_TEST(load_binds_all_or_nothing_and_may_be_repeated) {
   SLIP_CHECK_OK(slip__platform_load(&platform));
   SLIP_CHECK_EQ(slip__platform_counter(SLIP__PLATFORM_CALL_LOAD), 0);
   SLIP_CHECK_EQ(platform.device_count, 1);
+}
+
+SLIP_TEST(porting_guide_lists_every_call) {
+  char path[1024];
+  slip_bytes_t guide;
+  snprintf(path, sizeof(path), "%s", __FILE__);
+  char *source = strstr(path, "src/platform/dispatch_test.c");
+  SLIP_CHECK(source != NULL);
+  snprintf(source, sizeof(path) - (size_t)(source - path), "docs/porting.md");
+  SLIP_CHECK_OK(slip__file_read(path, 1u << 20, slip_allocator_system(), &guide));
+  for (int call = 0; call < SLIP__PLATFORM_CALL_COUNT; ++call) {
+    char row[64];
+    snprintf(row, sizeof(row), "\n| `%s` | ", slip__platform_call_name((slip__platform_call_e)call));
+    if (!strstr((char *)guide.data, row)) slip_test_fail(__FILE__, __LINE__, "docs/porting.md has no row for %s", row + 3);
+  }
+  free(guide.data);
 }

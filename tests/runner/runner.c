@@ -10,14 +10,28 @@
 
 #include "slip_test.h"
 
-#define SLIP_TEST_EXIT_SKIPPED   77
-#define SLIP_TEST_EXIT_TIMED_OUT 1000  // no process can end with it
+#define SLIP_TEST_EXIT_SKIPPED     77
+#define SLIP_TEST_EXIT_UNSUPPORTED 78
+#define SLIP_TEST_EXIT_TIMED_OUT   1000  // no process can end with it
 
 static slip_test_case_t *slip_test_first;
 static slip_test_case_t **slip_test_tail = &slip_test_first;
 static uint64_t slip_test_run_seed = 1;
 static uint64_t slip_test_name_hash;
 static char slip_test_directory[64];
+static const char *slip_test_with = "";
+static const slip_test_expectation_t *slip_test_expectations;
+static size_t slip_test_expectation_count;
+
+// What the sanitizers ask the program for (weakly): tests request memory that cannot be had, and fork children that start threads.
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__asan_default_options(void) {
+  return "allocator_may_return_null=1:detect_stack_use_after_return=1";
+}
+const char *__tsan_default_options(void) {
+  return "allocator_may_return_null=1:die_after_fork=0";
+}
 
 void slip_test_register(slip_test_case_t *test) {
   *slip_test_tail = test;
@@ -44,6 +58,37 @@ void slip_test_skip(const char *format, ...) {
   fputc('\n', stdout);
   fflush(stdout);
   _exit(SLIP_TEST_EXIT_SKIPPED);
+}
+
+void slip_test_unsupported(const char *format, ...) {
+  va_list arguments;
+  fputs("# unsupported: ", stdout);
+  va_start(arguments, format);
+  vfprintf(stdout, format, arguments);
+  va_end(arguments);
+  fputc('\n', stdout);
+  fflush(stdout);
+  _exit(SLIP_TEST_EXIT_UNSUPPORTED);
+}
+
+const char *slip_test_parameter(void) {
+  return slip_test_with;
+}
+
+void slip_test_expect(const slip_test_expectation_t *expectations, size_t count) {
+  slip_test_expectations = expectations;
+  slip_test_expectation_count = count;
+}
+
+static const slip_test_expectation_t *slip_test_expected(const char *name) {
+  for (size_t i = 0; i < slip_test_expectation_count; ++i) {
+    const slip_test_expectation_t *entry = &slip_test_expectations[i];
+    size_t length = strlen(entry->test);
+    bool prefix = length > 0 && entry->test[length - 1] == '*';
+    bool named = prefix ? strncmp(entry->test, name, length - 1) == 0 : strcmp(entry->test, name) == 0;
+    if (named && strcmp(entry->parameter, slip_test_with) == 0) return entry;
+  }
+  return NULL;
 }
 
 uint64_t slip_test_random(uint64_t *state) {
@@ -124,8 +169,50 @@ static int slip_test_run_one(const slip_test_case_t *test, uint32_t timeout_s) {
   return result;
 }
 
+typedef struct slip_test_tally_t {
+  unsigned number, passed, failed, skipped, unsupported, expected_failures;
+} slip_test_tally_t;
+
+// Counts one result and prints its line.
+static void slip_test_judge(const slip_test_case_t *test, int result, slip_test_tally_t *tally) {
+  const slip_test_expectation_t *expected = slip_test_expected(test->name);
+  unsigned number = ++tally->number;
+  bool failure = result != 0 && result != SLIP_TEST_EXIT_SKIPPED && result != SLIP_TEST_EXIT_UNSUPPORTED;
+  if (result == SLIP_TEST_EXIT_SKIPPED) {
+    ++tally->skipped;
+    printf("ok %u - %s # SKIP\n", number, test->name);
+  } else if (result == SLIP_TEST_EXIT_UNSUPPORTED && expected && expected->outcome == SLIP_TEST_EXPECT_UNSUPPORTED) {
+    ++tally->unsupported;
+    printf("ok %u - %s # SKIP unsupported: %s\n", number, test->name, expected->reason);
+  } else if (failure && expected && expected->outcome == SLIP_TEST_EXPECT_FAILURE) {
+    ++tally->expected_failures;
+    printf("ok %u - %s # SKIP expected failure: %s\n", number, test->name, expected->reason);
+  } else if (result == 0 && !expected) {
+    ++tally->passed;
+    printf("ok %u - %s\n", number, test->name);
+  } else {
+    ++tally->failed;
+    if (result == 0) printf("# passed although it is listed: take it off the list (%s)\n", expected->reason);
+    if (result == SLIP_TEST_EXIT_UNSUPPORTED) printf("# unsupported, which is not expected here\n");
+    if (result > 128 && result != SLIP_TEST_EXIT_TIMED_OUT) printf("# ended by signal %d\n", result - 128);
+    printf("not ok %u - %s (--filter %s --seed %llu%s%s)\n", number, test->name, test->name, (unsigned long long)slip_test_run_seed,
+           *slip_test_with ? " --with " : "", slip_test_with);
+  }
+}
+
+// Prints the closing lines and returns the exit code.
+static int slip_test_close(const slip_test_tally_t *tally) {
+  unsigned listed = tally->unsupported + tally->expected_failures;
+  if (slip_test_expectations) printf("RESULT unsupported=%u expected_failures=%u\n", tally->unsupported, tally->expected_failures);
+  printf("1..%u\n%u passed, %u failed, %u skipped\n", tally->number, tally->passed, tally->failed, tally->skipped + listed);
+  if (tally->number == 0) return 1;  // a filter that selects nothing is a mistake
+  if (tally->failed) return 1;
+  return tally->passed == 0 && listed == 0 && tally->skipped > 0 ? SLIP_TEST_EXIT_SKIPPED : 0;
+}
+
 static int slip_test_usage(const char *program) {
-  fprintf(stderr, "usage: %s [--filter TEXT] [--seed N] [--timeout SECONDS] [--repeat N] [--list] [--no-fork]\n", program);
+  fprintf(stderr, "usage: %s [--filter TEXT] [--seed N] [--timeout SECONDS] [--repeat N] [--with PARAMETER] [--list] [--no-fork]\n",
+          program);
   return 2;
 }
 
@@ -141,6 +228,8 @@ int main(int argc, char **argv) {
       no_fork = true;  // for a debugger
     } else if (!strcmp(argv[i], "--filter") && more) {
       filter = argv[++i];
+    } else if (!strcmp(argv[i], "--with") && more) {
+      slip_test_with = argv[++i];
     } else if (!strcmp(argv[i], "--seed") && more) {
       slip_test_run_seed = strtoull(argv[++i], NULL, 0);
     } else if (!strcmp(argv[i], "--timeout") && more) {
@@ -151,7 +240,7 @@ int main(int argc, char **argv) {
       return slip_test_usage(argv[0]);
     }
   }
-  unsigned passed = 0, failed = 0, skipped = 0, number = 0;
+  slip_test_tally_t tally = {0};
   for (uint32_t round = 0; round < repeat; ++round) {
     for (const slip_test_case_t *test = slip_test_first; test; test = test->next) {
       if (!strstr(test->name, filter)) continue;
@@ -162,28 +251,14 @@ int main(int argc, char **argv) {
       slip_test_name_hash = 0;
       for (const char *c = test->name; *c; ++c) slip_test_name_hash = slip_test_name_hash * 31u + (uint8_t)*c;
       slip_test_name_hash += round;
-      ++number;
       if (no_fork) {
+        ++tally.number;
         test->run();
         continue;
       }
-      int result = slip_test_run_one(test, test->timeout_s ? test->timeout_s : timeout_s);
-      if (result == 0) {
-        ++passed;
-        printf("ok %u - %s\n", number, test->name);
-      } else if (result == SLIP_TEST_EXIT_SKIPPED) {
-        ++skipped;
-        printf("ok %u - %s # SKIP\n", number, test->name);
-      } else {
-        ++failed;
-        if (result > 128 && result != SLIP_TEST_EXIT_TIMED_OUT) printf("# ended by signal %d\n", result - 128);
-        printf("not ok %u - %s (--filter %s --seed %llu)\n", number, test->name, test->name, (unsigned long long)slip_test_run_seed);
-      }
+      slip_test_judge(test, slip_test_run_one(test, test->timeout_s ? test->timeout_s : timeout_s), &tally);
     }
   }
   if (list) return 0;
-  printf("1..%u\n%u passed, %u failed, %u skipped\n", number, passed, failed, skipped);
-  if (number == 0) return 1;  // a filter that selects nothing is a mistake
-  if (failed) return 1;
-  return passed == 0 && skipped > 0 ? SLIP_TEST_EXIT_SKIPPED : 0;
+  return slip_test_close(&tally);
 }

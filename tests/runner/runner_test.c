@@ -26,7 +26,7 @@ static void runner_expect(const char *output, const char *line) {
 
 SLIP_TEST(runner_reports_every_way_to_fail) {
   int code = 0, parent = 0, child = 0;
-  char *output = runner_run("--timeout", "1", NULL, NULL, &code);
+  char *output = runner_run("--timeout", "1", "--seed", "3", &code);
   SLIP_CHECK_EQ(code, 1);
   runner_expect(output, "ok 1 - victim_passes\n");
   runner_expect(output, "1 + 1 is 2, expected 3");
@@ -36,7 +36,7 @@ SLIP_TEST(runner_reports_every_way_to_fail) {
   runner_expect(output, "# ended by signal 11\nnot ok 4 - victim_crashes (");
   runner_expect(output, "# timed out after 1 s and was killed\nnot ok 5 - victim_hangs (");
   runner_expect(output, "# skipped: no reason but to be skipped\nok 6 - victim_skips # SKIP\n");
-  runner_expect(output, "1..7\n2 passed, 4 failed, 1 skipped\n");
+  runner_expect(output, "1..10\n3 passed, 6 failed, 1 skipped\n");
   const char *children = strstr(output, "# children ");
   SLIP_CHECK(children && sscanf(children, "# children %d %d", &parent, &child) == 2);
   SLIP_CHECK(parent > 1 && kill(parent, 0) != 0);
@@ -65,4 +65,20 @@ SLIP_TEST(runner_seed_is_reproducible) {
   free(one);
   free(same);
   free(other);
+}
+
+SLIP_TEST(runner_keeps_the_lists_of_what_does_not_work_true) {
+  int code = 0;
+  char *output = runner_run("--filter", "victim_is", "--with", "some", &code);
+  SLIP_CHECK_EQ(code, 1);
+  runner_expect(output,
+                "# passed although it is listed: take it off the list (to see what happens)\nnot ok 1 - victim_is_listed_and_passes (");
+  runner_expect(output, "ok 2 - victim_is_listed_and_fails # SKIP expected failure: to see what happens\n");
+  runner_expect(output, "# unsupported: for some\nok 3 - victim_is_unsupported # SKIP unsupported: nothing is\n");
+  runner_expect(output, "RESULT unsupported=1 expected_failures=1\n1..3\n0 passed, 1 failed, 2 skipped\n");
+  free(output);
+  output = runner_run("--filter", "victim_is_unsupported", "--with", "other", &code);
+  SLIP_CHECK_EQ(code, 1);
+  runner_expect(output, "# unsupported, which is not expected here\nnot ok 1 - victim_is_unsupported (");
+  free(output);
 }

@@ -24,6 +24,26 @@ void slip_test_register(slip_test_case_t *test);
 _Noreturn void slip_test_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 // Ends the test as skipped: say why and what would enable it.
 _Noreturn void slip_test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// The run's parameter (option --with), such as the platform that a suite is run for; "" if none was given.
+const char *slip_test_parameter(void);
+// Ends the test as not supported by what is tested. Unless that is expected (below), it is a failure.
+_Noreturn void slip_test_unsupported(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+typedef enum slip_test_outcome_e {
+  SLIP_TEST_EXPECT_UNSUPPORTED = 1,
+  SLIP_TEST_EXPECT_FAILURE = 2,
+} slip_test_outcome_e;
+
+// What is known not to work yet. A test that passes although it is listed fails: the list must stay true.
+typedef struct slip_test_expectation_t {
+  const char *parameter;
+  const char *test;  // a name, or the beginning of names with "*" at its end
+  slip_test_outcome_e outcome;
+  const char *reason;
+} slip_test_expectation_t;
+// Call from a constructor.
+void slip_test_expect(const slip_test_expectation_t *expectations, size_t count);
+
 // The run's seed (option --seed), for tests that draw random numbers; mixed with the test's name.
 uint64_t slip_test_seed(void);
 // A splitmix64 step: the tests' random numbers.

@@ -39,3 +39,22 @@ SLIP_TEST(victim_skips) {
 SLIP_TEST(victim_prints_its_seed) {
   printf("# seed %llu\n", (unsigned long long)slip_test_seed());
 }
+
+SLIP_TEST(victim_is_listed_and_passes) {}
+
+SLIP_TEST(victim_is_listed_and_fails) {
+  SLIP_CHECK(false);
+}
+
+SLIP_TEST(victim_is_unsupported) {
+  slip_test_unsupported("for %s", slip_test_parameter());
+}
+
+static const slip_test_expectation_t victim_expectations[] = {
+    {"some", "victim_is_listed*", SLIP_TEST_EXPECT_FAILURE, "to see what happens"},
+    {"some", "victim_is_unsupported", SLIP_TEST_EXPECT_UNSUPPORTED, "nothing is"},
+};
+
+__attribute__((constructor)) static void victim_expect(void) {
+  slip_test_expect(victim_expectations, 2);
+}

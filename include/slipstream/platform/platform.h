@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Platform SDK: the function table a backend fills in.
 //
-// A thin dispatch layer stands in front of every call: it checks arguments, zeroes outputs, counts, traces and injects faults. A backend therefore may assume: pointers that must not be NULL
-// are not, outputs are zeroed, the device ordinal is in range. It must: return failures as statuses (vendor numbers beside SLIP_CODE_DEVICE), never print, never exit,
-// be callable from any thread unless the entry says otherwise, and make no device lifecycle call (set, reset, device-wide synchronise, runtime finalise).
+// A thin dispatch layer stands in front of every call: it checks arguments, zeroes outputs, counts, traces and injects faults. A backend
+// therefore may assume: pointers that must not be NULL are not, outputs are zeroed, the device ordinal is in range. It must: return
+// failures as statuses (vendor numbers beside SLIP_CODE_DEVICE), never print, never exit, be callable from any thread unless the entry says
+// otherwise, and make no device lifecycle call (set, reset, device-wide synchronise, runtime finalise).
 //
 // The table is bound all or nothing. An entry marked [optional] may be NULL: the dispatch layer then answers UNSUPPORTED.
 #ifndef SLIPSTREAM_PLATFORM_PLATFORM_H_
@@ -18,11 +19,11 @@ SLIP_EXTERN_C_BEGIN
 
 typedef enum slip_platform_capability_bits_e {
   SLIP_PLATFORM_CAN_NOTHING = 0,
-  SLIP_PLATFORM_CAN_INLINE = 1,        // SLIP_STREAM_INLINE
-  SLIP_PLATFORM_CAN_STREAMS = 2,       // asynchronous streams and events
-  SLIP_PLATFORM_CAN_HOST_NATIVE = 4,   // runs host-native objects (SLIP_RUNTIME_HOST_NATIVE)
+  SLIP_PLATFORM_CAN_INLINE = 1,       // SLIP_STREAM_INLINE
+  SLIP_PLATFORM_CAN_STREAMS = 2,      // asynchronous streams and events
+  SLIP_PLATFORM_CAN_HOST_NATIVE = 4,  // runs host-native objects (SLIP_RUNTIME_HOST_NATIVE)
   SLIP_PLATFORM_CAN_CAPTURE = 8,
-  SLIP_PLATFORM_HOST_MEMORY = 16,      // device memory may be dereferenced by the host
+  SLIP_PLATFORM_HOST_MEMORY = 16,  // device memory may be dereferenced by the host
 } slip_platform_capability_bits_e;
 
 typedef enum slip_capture_state_e {
@@ -34,7 +35,7 @@ typedef enum slip_capture_state_e {
 typedef struct slip_capture_info_t {
   uint32_t state;  // slip_capture_state_e
   uint32_t reserved;
-  uint64_t id;     // unique per capture; 0 if none
+  uint64_t id;  // unique per capture; 0 if none
 } slip_capture_info_t;
 
 typedef enum slip_pointer_kind_e {
@@ -45,9 +46,9 @@ typedef enum slip_pointer_kind_e {
 } slip_pointer_kind_e;
 
 typedef struct slip_pointer_info_t {
-  uint32_t kind;     // slip_pointer_kind_e
+  uint32_t kind;  // slip_pointer_kind_e
   int32_t device;
-  void *base;        // allocation that contains the pointer; NULL: unknown
+  void *base;  // allocation that contains the pointer; NULL: unknown
   uint64_t size_bytes;
 } slip_pointer_info_t;
 
@@ -57,8 +58,8 @@ typedef struct slip_platform_handshake_t {
   uint32_t capabilities;  // slip_platform_capability_bits_e
   uint32_t sanitizer;     // 0 none, 1 address, 2 thread, 4 memory
   uint32_t reserved;
-  const char *build_id;   // empty is refused
-  const char *version;    // of the vendor's library, for people
+  const char *build_id;  // empty is refused
+  const char *version;   // of the vendor's library, for people
 } slip_platform_handshake_t;
 
 typedef struct slip_module_s *slip_module_t;
@@ -72,7 +73,8 @@ typedef struct slip_platform_vtable_t {
   uint32_t reserved1;
   const char *name;
 
-  // -- library: load once, before any other entry; thread-safety by the dispatch layer. A failed load leaves nothing behind and may be repeated.
+  // -- library: load once, before any other entry; thread-safety by the dispatch layer. A failed load leaves nothing behind and may be
+  // repeated.
   slip_status_t (*load)(void);
   slip_status_t (*handshake)(slip_platform_handshake_t *out);
 

@@ -5,6 +5,7 @@
 
 #include "os/fault.h"
 #include "os/thread.h"
+#include "platform/build.h"
 #include "platform/cpu/cpu.h"
 #include "platform/dispatch.h"
 #include "slip_test.h"
@@ -224,6 +225,8 @@ static int stream_child(slip_platform_t *cpu, slip_stream_t stream, slip_event_t
   if (stream_code(slip_stream_destroy(cpu, stream)) != SLIP_CODE_FORKED) return 3;
   if (stream_code(slip_event_synchronize(cpu, event)) != SLIP_CODE_FORKED) return 4;
   if (stream_code(slip_stream_wait_event(cpu, SLIP_STREAM_INLINE, event)) != SLIP_CODE_FORKED) return 5;
+  // The thread sanitizer cannot start threads in the child of a process that has several.
+  if (SLIP__PLATFORM_SANITIZER == 2u) return 0;
   slip_stream_t own = NULL;
   if (stream_code(slip_stream_create(cpu, 0, &own)) != SLIP_CODE_OK) return 6;
   if (stream_code(slip_stream_wait_event(cpu, own, event)) != SLIP_CODE_FORKED) return 7;

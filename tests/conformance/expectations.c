@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each platform cannot do yet. New platforms start with the lines of "null" and take them away one by one.
+#include "slip_test.h"
+
+#define NULL_CANNOT(what) "the recipe backend has no " what
+
+static const slip_test_expectation_t conform_expectations[] = {
+    {"null", "stream_*", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("streams")},
+    {"null", "inline_*", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("inline stream")},
+    {"null", "event_*", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("events")},
+    {"null", "memory_*", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("memory")},
+    {"null", "module_*", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("modules")},
+    {"null", "fault_*", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("call that could fail half-way")},
+    {"null", "device_runs_its_own_target", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("target")},
+    {"null", "capture_*", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("capture")},
+    {"cpu", "capture_*", SLIP_TEST_EXPECT_UNSUPPORTED, "the host has no capture; recorded graphs of the library take its place"},
+};
+
+__attribute__((constructor)) static void conform_expect(void) {
+  slip_test_expect(conform_expectations, sizeof(conform_expectations) / sizeof(conform_expectations[0]));
+}
