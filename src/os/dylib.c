@@ -145,6 +145,14 @@ slip_status_t slip__dylib_symbol(slip__dylib_t *library, const char *name, void 
   return SLIP_STATUS(SLIP_CODE_NOT_FOUND, "shared object \"%s\" has no symbol \"%s\"", library->name, name);
 }
 
+slip_status_t slip__dylib_directory_of(const void *address, slip_allocator_t allocator, char **out) {
+  Dl_info info;
+  *out = NULL;
+  const char *slash = dladdr(address, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
+  if (!slash) return SLIP_STATUS(SLIP_CODE_NOT_FOUND, "the loader does not know where the object at %p lies", address);
+  return slip__strndup(allocator, info.dli_fname, (size_t)(slash - info.dli_fname), out);
+}
+
 slip_status_t slip__dylib_close(slip__dylib_t *library) {
   if (!library) return slip_ok_status();
   int error = slip__os_fault(SLIP__OS_CALL_UNLOAD);

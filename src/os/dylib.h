@@ -15,6 +15,8 @@ slip_status_t slip__dylib_open_memory(slip_const_bytes_t bytes, const char *labe
                                       slip__dylib_t **out) SLIP_MUST_USE;
 // NOT_FOUND names symbol and object.
 slip_status_t slip__dylib_symbol(slip__dylib_t *library, const char *name, void **out) SLIP_MUST_USE;
+// The directory of the object (program or shared library) that holds |address|, as the loader knows it. NOT_FOUND.
+slip_status_t slip__dylib_directory_of(const void *address, slip_allocator_t allocator, char **out) SLIP_MUST_USE;
 // NULL is fine. IO with the loader's sentence: the object stays open and close may be repeated.
 slip_status_t slip__dylib_close(slip__dylib_t *library) SLIP_MUST_USE;
 

@@ -167,6 +167,16 @@ slip_status_t slip__path_join(const char *directory, const char *name, slip_allo
   return slip_ok_status();
 }
 
+slip_status_t slip__path_real(const char *path, slip_allocator_t allocator, char **out) {
+  *out = NULL;
+  errno = slip__os_fault(SLIP__OS_CALL_STAT);
+  char *real = errno ? NULL : realpath(path, NULL);
+  if (!real) return slip__file_error(errno, "resolve", path);
+  slip_status_t status = slip__strndup(allocator, real, strlen(real), out);
+  free(real);  // libc's own allocation
+  return status;
+}
+
 slip_status_t slip__directory_make(const char *path, uint32_t mode) {
   int result;
   SLIP__FILE_CALL(MAKE, result, mkdir(path, (mode_t)mode));

@@ -24,6 +24,8 @@ bool slip__path_exists(const char *path);
 bool slip__path_is_directory(const char *path);
 // "a" + "b/c" -> "a/b/c".
 slip_status_t slip__path_join(const char *directory, const char *name, slip_allocator_t allocator, char **out) SLIP_MUST_USE;
+// The absolute path without symbolic links, "." and "..". NOT_FOUND, IO.
+slip_status_t slip__path_real(const char *path, slip_allocator_t allocator, char **out) SLIP_MUST_USE;
 slip_status_t slip__directory_make(const char *path, uint32_t mode) SLIP_MUST_USE;      // parents must exist
 slip_status_t slip__directory_make_all(const char *path, uint32_t mode) SLIP_MUST_USE;  // existing is fine
 // A fresh directory "<parent>/<prefix>XXXXXX", mode 0700.

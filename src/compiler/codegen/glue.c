@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/glue.h"
+
+#include <string.h>
+
+#include "base/allocator.h"
+#include "base/string_builder.h"
+
+static slip_status_t slip__glue_finish(slip__string_builder_t *text, slip__arena_t *arena, const char **out) {
+  slip_allocator_t allocator = text->allocator;
+  slip_bytes_t bytes;
+  *out = NULL;
+  SLIP_RETURN_IF_ERROR(slip__string_builder_take(text, &bytes));
+  slip_status_t status = slip__arena_copy(arena, (const char *)bytes.data, bytes.size, out);
+  slip__free(allocator, bytes.data, bytes.size + 1);
+  return status;
+}
+
+// Several names may share one symbol; it is declared once.
+static bool slip__glue_kernel_declared(const slip__manifest_t *m, size_t index) {
+  for (size_t i = 0; i < index; ++i) {
+    if (strcmp(m->kernels[i].symbol, m->kernels[index].symbol) == 0) return true;
+  }
+  return false;
+}
+
+static bool slip__glue_entry_declared(const slip__manifest_t *m, size_t index) {
+  for (size_t i = 0; i < index; ++i) {
+    if (strcmp(m->entries[i].symbol, m->entries[index].symbol) == 0) return true;
+  }
+  return false;
+}
+
+slip_status_t slip__glue_header(const slip__manifest_t *m, slip__arena_t *arena, const char **out) {
+  slip__string_builder_t text;
+  slip__string_builder_initialize(&text, arena->allocator);
+  slip__string_builder_printf(&text,
+                              "// Made by slip compile from the manifest of '%s'.\n"
+                              "#ifndef SLIP_PROGRAM_H_\n"
+                              "#define SLIP_PROGRAM_H_\n\n"
+                              "#include \"slipstream/kernel/orch.h\"\n\n"
+                              "// Numbers for slip_task_begin().\nenum {\n",
+                              m->name);
+  for (size_t i = 0; i < m->kernel_count; ++i) {
+    slip__string_builder_printf(&text, "  SLIP_KERNEL_%s = %zu,  // %s\n", m->kernels[i].name, i, m->kernels[i].signature_text);
+  }
+  slip__string_builder_printf(&text, "  SLIP_PROGRAM_KERNEL_COUNT = %zu\n};\n\n", m->kernel_count);
+  for (size_t i = 0; i < m->kernel_count; ++i) {
+    if (!slip__glue_kernel_declared(m, i)) {
+      slip__string_builder_printf(&text, "void %s(const slip_kargs_t *args, slip_block_t block);\n", m->kernels[i].symbol);
+    }
+  }
+  for (size_t i = 0; i < m->entry_count; ++i) {
+    if (!slip__glue_entry_declared(m, i)) {
+      slip__string_builder_printf(&text, "void %s(slip_orch_t *o, const slip_oargs_t *args);\n", m->entries[i].symbol);
+    }
+  }
+  slip__string_builder_printf(&text, "\n#endif  // SLIP_PROGRAM_H_\n");
+  return slip__glue_finish(&text, arena, out);
+}
+
+// Compilers turn struct copies and loops into calls of these four, also without the C library. The object must have no undefined symbols,
+// so they are here, hidden. 32-byte vectors: the compiler splits them where the target has less. __assert_fail makes assert() usable in
+// debug builds.
+static const char slip__glue_library[] =
+    "typedef unsigned char slip_glue_v __attribute__((vector_size(32), aligned(1), may_alias));\n"
+    "#define SLIP_GLUE_HIDDEN __attribute__((visibility(\"hidden\"), used))\n\n"
+    "SLIP_GLUE_HIDDEN void *memcpy(void *restrict target, const void *restrict source, size_t size) {\n"
+    "  unsigned char *t = target;\n"
+    "  const unsigned char *s = source;\n"
+    "  for (; size >= 32; size -= 32, t += 32, s += 32) *(slip_glue_v *)(void *)t = *(const slip_glue_v *)(const void *)s;\n"
+    "  for (; size; --size) *t++ = *s++;\n"
+    "  return target;\n"
+    "}\n\n"
+    "SLIP_GLUE_HIDDEN void *memmove(void *target, const void *source, size_t size) {\n"
+    "  unsigned char *t = target;\n"
+    "  const unsigned char *s = source;\n"
+    "  if ((uintptr_t)t - (uintptr_t)s >= size) return memcpy(target, source, size);\n"
+    "  while (size >= 32) {\n"
+    "    size -= 32;\n"
+    "    *(slip_glue_v *)(void *)(t + size) = *(const slip_glue_v *)(const void *)(s + size);\n"
+    "  }\n"
+    "  while (size) {\n"
+    "    --size;\n"
+    "    t[size] = s[size];\n"
+    "  }\n"
+    "  return target;\n"
+    "}\n\n"
+    "SLIP_GLUE_HIDDEN void *memset(void *target, int value, size_t size) {\n"
+    "  unsigned char *t = target;\n"
+    "  const slip_glue_v v = (slip_glue_v){0} + (unsigned char)value;\n"
+    "  for (; size >= 32; size -= 32, t += 32) *(slip_glue_v *)(void *)t = v;\n"
+    "  for (; size; --size) *t++ = (unsigned char)value;\n"
+    "  return target;\n"
+    "}\n\n"
+    "SLIP_GLUE_HIDDEN int memcmp(const void *a, const void *b, size_t size) {\n"
+    "  const unsigned char *x = a, *y = b;\n"
+    "  for (; size && *x == *y; --size, ++x, ++y) {\n"
+    "  }\n"
+    "  return size ? *x - *y : 0;\n"
+    "}\n\n"
+    "void __assert_fail(const char *condition, const char *file, unsigned line, const char *function);\n"
+    "SLIP_GLUE_HIDDEN void __assert_fail(const char *condition, const char *file, unsigned line, const char *function) {\n"
+    "  (void)condition, (void)file, (void)line, (void)function;\n"
+    "  __builtin_trap();\n"
+    "}\n\n";
+
+slip_status_t slip__glue_source(const slip__manifest_t *m, slip__arena_t *arena, const char **out) {
+  slip__string_builder_t text;
+  slip__string_builder_initialize(&text, arena->allocator);
+  slip__string_builder_printf(&text,
+                              "// Made by slip compile from the manifest of '%s'.\n"
+                              "#include \"slip_program.h\"\n"
+                              "#include \"slipstream/kernel/object.h\"\n\n",
+                              m->name);
+  slip__string_builder_printf(&text, "%s", slip__glue_library);
+  slip__string_builder_printf(&text, "static const slip_object_entry_t slip_glue_entries[] = {\n");
+  for (size_t i = 0; i < m->entry_count; ++i) {
+    const slip__manifest_entry_t *e = &m->entries[i];
+    slip__string_builder_printf(&text, "    {\"%s\", %s, %u, %u},\n", e->name, e->symbol, e->tensor_count, e->scalar_count);
+  }
+  slip__string_builder_printf(&text, "};\n\n");
+  if (m->kernel_count) slip__string_builder_printf(&text, "static const slip_object_kernel_t slip_glue_kernels[] = {\n");
+  for (size_t i = 0; i < m->kernel_count; ++i) {
+    const slip__manifest_kernel_t *k = &m->kernels[i];
+    slip__string_builder_printf(&text, "    {\"%s\", %s, %u, %u, %u, %u},\n", k->name, k->symbol, k->core, k->scratch_bytes,
+                                k->tensor_count, k->scalar_count);
+  }
+  if (m->kernel_count) slip__string_builder_printf(&text, "};\n\n");
+  slip__string_builder_printf(&text,
+                              "extern const slip_object_t slip_object;\n"
+                              "__attribute__((visibility(\"default\"), used)) const slip_object_t slip_object = {\n"
+                              "    SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, slip_glue_entries, %s, %zu, %zu,\n"
+                              "};\n",
+                              m->kernel_count ? "slip_glue_kernels" : "0", m->entry_count, m->kernel_count);
+  return slip__glue_finish(&text, arena, out);
+}
