@@ -10,7 +10,6 @@
 
 #include "base/allocator.h"
 #include "contract/frame_internal.h"
-#include "contract/scalar.h"
 
 // The ranges of one call while it is checked.
 typedef struct slip__frame_ranges_t {
@@ -164,7 +163,7 @@ static slip_status_t slip__frame_take_all(const slip__frame_build_t *build, slip
     }
     const slip_arg_t *arg = &build->args[i];
     if (__builtin_expect(arg->kind != SLIP_ARG_SCALAR, 0)) return slip__frame_refuse_kind(build, i);
-    if (__builtin_expect(arg->value.scalar.dtype != rule->dtype || !slip__scalar_is_wellformed(arg->value.scalar), 0)) {
+    if (__builtin_expect(arg->value.scalar.dtype != rule->dtype || arg->value.scalar.bits > rule->head, 0)) {
       return slip__frame_refuse_scalar(build, i);
     }
     build->frame->scalars[rule->slot] = arg->value.scalar.bits;

@@ -123,7 +123,8 @@ double slip_scalar_to_f64(slip_scalar_t scalar) {
   }
 }
 
-static uint64_t slip__scalar_mask(slip_dtype_t dtype) {
+uint64_t slip__scalar_mask(slip_dtype_t dtype) {
+  if (dtype == SLIP_DTYPE_BOOL) return 1;
   size_t size = slip_dtype_size_bytes(dtype);
   return size >= 8 ? UINT64_MAX : (1ull << (8 * size)) - 1;
 }
@@ -139,7 +140,7 @@ uint64_t slip__scalar_unsigned(slip_scalar_t scalar) {
 
 bool slip__scalar_is_wellformed(slip_scalar_t scalar) {
   if (!slip__dtype_is_scalar(scalar.dtype)) return false;
-  return scalar.bits <= (scalar.dtype == SLIP_DTYPE_BOOL ? 1 : slip__scalar_mask(scalar.dtype));
+  return scalar.bits <= slip__scalar_mask(scalar.dtype);
 }
 
 static slip_status_t slip__scalar_integer_range(slip_dtype_t dtype, bool negative, uint64_t magnitude) {

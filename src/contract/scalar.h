@@ -7,6 +7,8 @@
 
 // True for bool, i8..i64, u8..u64, f16, bf16, f32, f64.
 bool slip__dtype_is_scalar(slip_dtype_t dtype);
+// The largest bits a scalar of |dtype| has: 1 for bool.
+uint64_t slip__scalar_mask(slip_dtype_t dtype);
 // True for a scalar dtype whose bits above the dtype's size are zero (bool: 0 or 1).
 bool slip__scalar_is_wellformed(slip_scalar_t scalar);
 // The value of an integer scalar, sign-extended or zero-extended.

@@ -218,6 +218,7 @@ static void slip__signature_fill_rules(slip_signature_t *signature, slip__symbol
     rule->size_bytes = (uint8_t)slip_dtype_size_bytes(param->dtype);
     memcpy(rule->dims, param->dims, sizeof(rule->dims));
     slip__rule_fill_peers(rule, param, symbols, mask);
+    if (scalar) rule->head = slip__scalar_mask(param->dtype);
     if (param->layout == SLIP_LAYOUT_ND) {
       slip__tensor_head_t head = {(uint32_t)sizeof(slip_tensor_t), param->dtype, param->rank, SLIP_FORMAT_ND, SLIP_TENSOR_NONE};
       memcpy(&rule->head, &head, sizeof(head));

@@ -27,7 +27,8 @@ typedef struct slip__param_rule_t {
   uint32_t peers[SLIP_MAX_RANK];  // first dim with the same symbol, as tensor slot * 8 + dim; SLIP__NO_PEER where it is this one or has no
                                   // symbol
   uint32_t slot;                  // among the tensors or among the scalars
-  uint64_t head;                  // slip__tensor_head_t of a plain tensor; 0 (never equal) where each call needs a closer look (NZ)
+  uint64_t head;  // tensor: slip__tensor_head_t of a plain one, or 0 (never equal) where each call needs a closer look (NZ); scalar:
+                  // largest bits
   uint8_t direction;
   uint8_t dtype;
   uint8_t rank;
