@@ -23,12 +23,12 @@ _Static_assert(sizeof(slip__tensor_head_t) == 8 && offsetof(slip_tensor_t, data)
 
 // One parameter as a call frame checks it.
 typedef struct slip__param_rule_t {
-  int64_t dims[SLIP_MAX_RANK];    // SLIP_DIM_DYNAMIC or the exact size
-  uint32_t peers[SLIP_MAX_RANK];  // first dim with the same symbol, as tensor slot * 8 + dim; SLIP__NO_PEER where it is this one or has no
-                                  // symbol
-  uint32_t slot;                  // among the tensors or among the scalars
-  uint64_t head;  // tensor: slip__tensor_head_t of a plain one, or 0 (never equal) where each call needs a closer look (NZ); scalar:
-                  // largest bits
+  int64_t dims[SLIP_MAX_RANK];  // SLIP_DIM_DYNAMIC or the exact size
+  // First dim with the same symbol, as tensor slot * 8 + dim; SLIP__NO_PEER where it is this one or has no symbol.
+  uint32_t peers[SLIP_MAX_RANK];
+  uint32_t slot;  // among the tensors or among the scalars
+  // Tensor: slip__tensor_head_t of a plain one, or 0 (never equal) where each call needs a closer look (NZ). Scalar: its largest bits.
+  uint64_t head;
   uint8_t direction;
   uint8_t dtype;
   uint8_t rank;
