@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Life of an engine: threads, seats, scratch.
+#include "graph/engine.h"
+
+#include <inttypes.h>
+
+#include "base/allocator.h"
+#include "graph/schedule.h"
+#include "graph/state.h"
+#include "os/topology.h"
+
+#define SLIP__SCRATCH_HEAD 64u
+
+// Gives |seat| scratch of at least |bytes|; what it had stays valid.
+static slip_status_t slip__seat_grow_scratch(slip__engine_t *engine, slip__seat_t *seat, uint32_t bytes) {
+  char *old = atomic_load_explicit(&seat->scratch, memory_order_relaxed);  // writers hold the engine's lock
+  slip__scratch_t *old_head = old ? (slip__scratch_t *)(void *)(old - SLIP__SCRATCH_HEAD) : NULL;
+  if (bytes == 0 || (old_head && old_head->bytes >= bytes)) return slip_ok_status();
+  void *memory;
+  SLIP_RETURN_IF_ERROR(slip__alloc_aligned(engine->allocator, (size_t)bytes + SLIP__SCRATCH_HEAD, 64, &memory));
+  slip__scratch_t *head = memory;
+  head->older = old_head;
+  head->bytes = bytes;
+  atomic_store_explicit(&seat->scratch, (char *)memory + SLIP__SCRATCH_HEAD, memory_order_release);
+  return slip_ok_status();
+}
+
+static void slip__seat_free(slip__engine_t *engine, slip__seat_t *seat) {
+  char *scratch = atomic_load_explicit(&seat->scratch, memory_order_relaxed);
+  slip__scratch_t *head = scratch ? (slip__scratch_t *)(void *)(scratch - SLIP__SCRATCH_HEAD) : NULL;
+  while (head) {
+    slip__scratch_t *older = head->older;
+    slip__free_aligned(engine->allocator, head, (size_t)head->bytes + SLIP__SCRATCH_HEAD, 64);
+    head = older;
+  }
+  slip__free_aligned(engine->allocator, seat, sizeof(*seat), 128);
+}
+
+// Under the lock, or before any thread has started.
+static slip_status_t slip__engine_add_seat(slip__engine_t *engine, slip__seat_t **out) {
+  uint32_t index = atomic_load_explicit(&engine->seat_count, memory_order_relaxed);
+  void *memory;
+  *out = NULL;
+  if (index == SLIP__MAX_SEATS) {
+    return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "an engine has room for %d threads and workspaces together; destroy some", SLIP__MAX_SEATS);
+  }
+  SLIP_RETURN_IF_ERROR(slip__alloc_aligned(engine->allocator, sizeof(slip__seat_t), 128, &memory));
+  slip__seat_t *seat = memory;
+  seat->index = index;
+  slip_status_t status = slip__seat_grow_scratch(engine, seat, engine->scratch_bytes);
+  if (!slip_status_is_ok(status)) {
+    slip__seat_free(engine, seat);
+    return status;
+  }
+  engine->seats[index] = seat;
+  atomic_store_explicit(&engine->seat_count, index + 1, memory_order_release);
+  *out = seat;
+  return slip_ok_status();
+}
+
+slip_status_t slip__engine_create(const slip__engine_options_t *options, slip__engine_t **out) {
+  *out = NULL;
+  slip_allocator_t allocator = slip__allocator_or_system(options->allocator);
+  void *memory;
+  SLIP_RETURN_IF_ERROR(slip__alloc_aligned(allocator, sizeof(slip__engine_t), 128, &memory));
+  slip__engine_t *engine = memory;
+  engine->allocator = allocator;
+  engine->serial = options->serial;
+  engine->thread_count = options->serial ? 1 : options->thread_count ? options->thread_count : slip__topology_usable_cores();
+  engine->scratch_bytes = options->scratch_bytes;
+  (void)pthread_mutex_init(&engine->lock, NULL);
+  *out = engine;
+  return slip_ok_status();
+}
+
+void slip__engine_destroy(slip__engine_t *engine) {
+  if (!engine) return;
+  uint32_t count = atomic_load_explicit(&engine->seat_count, memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) slip__seat_free(engine, engine->seats[i]);
+  (void)pthread_mutex_destroy(&engine->lock);
+  slip_allocator_t allocator = engine->allocator;
+  slip__free_aligned(allocator, engine, sizeof(*engine), 128);
+}
+
+uint32_t slip__engine_thread_count(const slip__engine_t *engine) {
+  return engine->thread_count;
+}
+
+slip_status_t slip__engine_reserve_scratch(slip__engine_t *engine, uint32_t bytes) {
+  slip_status_t status = slip_ok_status();
+  (void)pthread_mutex_lock(&engine->lock);
+  uint32_t count = atomic_load_explicit(&engine->seat_count, memory_order_relaxed);
+  for (uint32_t i = 0; i < count && slip_status_is_ok(status); ++i) status = slip__seat_grow_scratch(engine, engine->seats[i], bytes);
+  if (slip_status_is_ok(status) && bytes > engine->scratch_bytes) engine->scratch_bytes = bytes;
+  (void)pthread_mutex_unlock(&engine->lock);
+  return slip_status_annotate(status, "reserving %" PRIu32 " bytes of kernel scratch a thread", bytes);
+}
+
+slip_status_t slip__engine_take_seat(slip__engine_t *engine, slip__seat_t **out) {
+  slip_status_t status = slip_ok_status();
+  (void)pthread_mutex_lock(&engine->lock);
+  if (engine->free_count) {
+    *out = engine->seats[engine->free_seats[--engine->free_count]];
+  } else {
+    status = slip__engine_add_seat(engine, out);
+  }
+  (void)pthread_mutex_unlock(&engine->lock);
+  return status;
+}
+
+void slip__engine_return_seat(slip__engine_t *engine, slip__seat_t *seat) {
+  (void)pthread_mutex_lock(&engine->lock);
+  engine->free_seats[engine->free_count++] = seat->index;
+  (void)pthread_mutex_unlock(&engine->lock);
+}

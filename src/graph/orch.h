@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The function table an orchestration is given, and what its functions share.
+#ifndef SLIPSTREAM_SRC_GRAPH_ORCH_H_
+#define SLIPSTREAM_SRC_GRAPH_ORCH_H_
+
+#include "graph/workspace.h"
+
+extern const slip_orch_api_t slip__orch_api;
+
+// Checks |submit| against the object, the ABI and the scopes; writes nothing. On failure the error is latched. (submit_check.c)
+bool slip__submit_check(slip__workspace_t *workspace, const slip_submit_t *submit);
+// Bytes of a tensor to be allocated: dims and dtype checked, overflow refused. False: |*out_bytes| is undefined. At least 1.
+bool slip__tensor_bytes(const slip_ktensor_t *view, uint64_t *out_bytes);
+// Allocates |tensor| in the innermost scope, helping until there is room. False: the error is latched. (heap.c)
+bool slip__heap_allocate(slip__workspace_t *workspace, slip_otensor_t *tensor, uint64_t bytes, const char *what);
+
+// Opens the scope of |depth| as the innermost one.
+void slip__scope_open(slip__workspace_t *workspace, uint32_t depth, uint32_t mode);
+// Checks an element access of |what|, named in the message. False: the error is latched. (submit_check.c)
+bool slip__check_element(slip__workspace_t *workspace, const slip_otensor_t *tensor, int64_t index, const char *what);
+// Address of element |index| of the flattened row-major view; |index| must be inside.
+void *slip__element_address(const slip_ktensor_t *view, int64_t index);
+
+slip_task_t slip__orch_submit(slip_orch_t *o, const slip_submit_t *submit);
+slip_task_t slip__orch_join(slip_orch_t *o, const slip_task_t *deps, uint32_t dep_count);
+
+#endif  // SLIPSTREAM_SRC_GRAPH_ORCH_H_

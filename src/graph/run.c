@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run: from the entry's arguments to the last task's end, and back to a workspace as new.
+#include <inttypes.h>
+
+#include "graph/orch.h"
+#include "graph/schedule.h"
+
+__attribute__((noinline, cold)) static slip_status_t slip__run_refuse(const slip__run_t *run) {
+  const slip_object_t *object = run->object;
+  if (!object || object->magic != SLIP_OBJECT_MAGIC || object->struct_size < sizeof(slip_object_t)) {
+    return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE, "the object is no table of a callable (magic or size differ); recompile it");
+  }
+  if (object->abi_version != SLIP_ORCH_ABI_VERSION) {
+    return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE, "the object has orchestration ABI %" PRIu32 ", this library has %d; recompile it",
+                       object->abi_version, SLIP_ORCH_ABI_VERSION);
+  }
+  if (run->entry >= object->entry_count) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "entry %" PRIu32 " does not exist: the object has %" PRIu32, run->entry,
+                       object->entry_count);
+  }
+  const slip_object_entry_t *entry = &object->entries[run->entry];
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
+                     "entry \"%s\" takes %" PRIu32 " tensors and %" PRIu32 " scalars, %" PRIu32 " and %" PRIu32 " were given",
+                     entry->name ? entry->name : "?", entry->tensor_count, entry->scalar_count, run->tensor_count, run->scalar_count);
+}
+
+static bool slip__run_is_good(const slip__run_t *run) {
+  const slip_object_t *object = run->object;
+  if (!object || object->magic != SLIP_OBJECT_MAGIC || object->struct_size < sizeof(slip_object_t) ||
+      object->abi_version != SLIP_ORCH_ABI_VERSION || run->entry >= object->entry_count) {
+    return false;
+  }
+  const slip_object_entry_t *entry = &object->entries[run->entry];
+  return entry->tensor_count == run->tensor_count && entry->scalar_count == run->scalar_count;
+}
+
+slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *workspace, const slip__run_t *run) {
+  (void)engine;
+  if (__builtin_expect(!slip__run_is_good(run), 0)) return slip__run_refuse(run);
+  workspace->run = run;
+  workspace->status = slip_ok_status();
+  atomic_store_explicit(&workspace->failed, 0, memory_order_relaxed);
+  slip__schedule_begin(workspace);
+  slip__scope_open(workspace, 0, SLIP_SCOPE_AUTO);
+
+  slip_oargs_t arguments = {
+      .tensors = run->tensors, .scalars = run->scalars, .tensor_count = run->tensor_count, .scalar_count = run->scalar_count};
+  run->object->entries[run->entry].run(&workspace->orch, &arguments);
+  if (__builtin_expect(workspace->depth != 0, 0) && !slip__workspace_failed(workspace)) {
+    slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                                                "the orchestration returned with %" PRIu32 " scopes still open", workspace->depth));
+  }
+  slip__schedule_finish(workspace);
+  workspace->run = NULL;
+  return workspace->status;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A task in flight: one slot of a task window.
+//
+// States of a slot, and who moves it (submitter: the thread inside slip__engine_run; executor: whichever thread runs the task):
+//
+//   free --submit--> filled --last producer done, or none--> ready --taken from a queue--> running --complete--> closed --retire--> free
+//        submitter          executor of that producer              executor               executor           submitter
+//
+// Two words are shared between threads, all other fields have one writer at a time:
+//
+//   word         operation                          order             pairs with
+//   successors   submitter links an edge (CAS)      release           the exchange in complete: the finisher sees the consumer's fields
+//                submitter reads it (CAS failure)   acquire           the exchange: CLOSED means that the task's results are visible
+//                executor closes it (exchange)      seq_cst           the two above (acquire + release); seq_cst orders it before the look
+//                at
+//                                                                     the submitter's park word (park.h)
+//                submitter retires (load)           acquire           the exchange: the executor is done with the slot, it may be filled
+//                again
+//   pending      set before the first link (store)  relaxed           ordered by the release of the link
+//                finisher counts down (fetch_sub)   acq_rel           the other finishers: the last one sees what all of them wrote
+//                submitter counts the edges that    acq_rel           the finishers
+//                  found a closed list
+//
+// |pending| counts the edges still open, set to all of them before the first is linked, so that a task cannot start while it is being
+// linked: it reaches zero either in a finisher, or in the submitter's final subtraction of the links that came too late. After its last
+// link the submitter touches the slot no more, except for that subtraction.
+#ifndef SLIPSTREAM_SRC_GRAPH_SLOT_H_
+#define SLIPSTREAM_SRC_GRAPH_SLOT_H_
+
+#include <stdatomic.h>
+
+#include "slipstream/kernel/object.h"
+#include "slipstream/base.h"
+
+#define SLIP__SLOT_TENSORS 4  // arguments that fit the slot itself; tasks with more take an argument block
+#define SLIP__SLOT_SCALARS 4
+#define SLIP__SLOT_EDGES   6
+
+typedef struct slip__slot_t slip__slot_t;
+typedef struct slip__workspace_t slip__workspace_t;
+
+// One thing a task waits for. Lies in the consumer's slot or, beyond SLIP__SLOT_EDGES, in its ring's edge pool; linked into the producer's
+// list.
+typedef struct slip__edge_t {
+  struct slip__edge_t *next;  // written by the submitter before the link, read by the producer's finisher
+  slip__slot_t *consumer;
+} slip__edge_t;
+
+// The value of |successors| once the task is over.
+#define SLIP__SUCCESSORS_CLOSED ((uintptr_t)1)
+
+// Arguments of a task that has more than a slot holds.
+typedef union slip__argument_block_t {
+  struct {
+    slip_ktensor_t tensors[SLIP_KERNEL_MAX_TENSORS];
+    uint64_t scalars[SLIP_KERNEL_MAX_SCALARS];
+  } arguments;
+  union slip__argument_block_t *next_free;
+} slip__argument_block_t;
+
+struct slip__slot_t {
+  // Shared by submitter and finishers.
+  _Alignas(64) _Atomic(uintptr_t) successors;  // slip__edge_t list, or SLIP__SUCCESSORS_CLOSED
+  _Atomic uint32_t pending;
+  uint32_t ran;  // the kernel ran (executor, before the list closes)
+  // Read by the executor.
+  _Alignas(64) slip_kernel_fn_t run;  // NULL: a join
+  const slip_ktensor_t *tensors;
+  const uint64_t *scalars;
+  slip__workspace_t *workspace;
+  uint16_t tensor_count;
+  uint16_t scalar_count;
+  uint32_t block_count;
+  uint32_t scratch_bytes;
+  uint32_t flags;      // slip_submit_bits_e
+  slip__slot_t *next;  // in an overflow or gang list
+  // Predicate: read only where |predicate_op| is not 0.
+  _Alignas(64) const void *predicate_address;
+  int64_t predicate_literal;
+  uint8_t predicate_op;
+  uint8_t predicate_dtype;
+  // The submitter's own.
+  uint64_t last_consumer;             // the task that linked here last: keeps a pair of tasks to one edge
+  slip__argument_block_t *arguments;  // NULL: the slot's own
+  uint64_t edges_end;                 // the ring's edge position after this task's edges
+  // Written by the submitter, |next| read by finishers of producers.
+  _Alignas(64) slip__edge_t edges[SLIP__SLOT_EDGES];
+  uint64_t own_scalars[SLIP__SLOT_SCALARS];
+  slip_ktensor_t own_tensors[SLIP__SLOT_TENSORS];
+};
+
+// A task's handle: sequence number in its ring, counted over the workspace's life, and the ring.
+static inline slip_task_t slip__task_pack(uint64_t sequence, uint32_t ring) {
+  return (sequence << 2) | ring;
+}
+static inline uint64_t slip__task_sequence(slip_task_t task) {
+  return task >> 2;
+}
+static inline uint32_t slip__task_ring(slip_task_t task) {
+  return (uint32_t)(task & 3u);
+}
+
+// Acquire: pairs with the exchange in slip__complete; the task's results are visible.
+static inline bool slip__slot_is_closed(slip__slot_t *slot) {
+  return atomic_load_explicit(&slot->successors, memory_order_acquire) == SLIP__SUCCESSORS_CLOSED;
+}
+
+#endif  // SLIPSTREAM_SRC_GRAPH_SLOT_H_

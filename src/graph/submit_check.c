@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a submit must fulfil before anything is done about it. A good submit passes one branch per rule; the sentences are made out of line.
+#include <inttypes.h>
+
+#include "graph/orch.h"
+
+#define SLIP__REFUSE(workspace, submit, code, ...) slip__refuse((workspace), (submit), SLIP_STATUS((code), __VA_ARGS__))
+
+static const char *slip__kernel_name(const slip__workspace_t *workspace, const slip_submit_t *submit) {
+  const slip_object_t *object = workspace->run->object;
+  const char *name = submit->kernel < object->kernel_count ? object->kernels[submit->kernel].name : NULL;
+  return name ? name : "?";
+}
+
+__attribute__((noinline, cold)) static bool slip__refuse(slip__workspace_t *workspace, const slip_submit_t *submit, slip_status_t status) {
+  status =
+      slip_status_annotate(status, "task of kernel %" PRIu32 " (%s) in scope depth %" PRIu32 ", submitted at %s:%" PRIu32, submit->kernel,
+                           slip__kernel_name(workspace, submit), workspace->depth, submit->file ? submit->file : "?", submit->line);
+  slip__workspace_fail(workspace, status);
+  return false;
+}
+
+bool slip__tensor_bytes(const slip_ktensor_t *view, uint64_t *out_bytes) {
+  uint64_t bytes = (uint64_t)slip_dtype_carrier_bytes(view->dtype);
+  if (bytes == 0 || view->rank > SLIP_MAX_RANK) return false;
+  bool empty = false;
+  for (uint32_t i = 0; i < view->rank; ++i) {
+    if (view->dims[i] < 0) return false;
+    if (view->dims[i] == 0) empty = true;
+    if (view->dims[i] > 0 && __builtin_mul_overflow(bytes, (uint64_t)view->dims[i], &bytes)) return false;
+  }
+  if (bytes > INT64_MAX) return false;
+  *out_bytes = empty ? 1 : bytes;
+  return true;
+}
+
+// Elements of a view; saturates. 0 for a negative dimension.
+static uint64_t slip__view_count(const slip_ktensor_t *view) {
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < view->rank; ++i) {
+    if (view->dims[i] <= 0) return 0;
+    if (__builtin_mul_overflow(count, (uint64_t)view->dims[i], &count)) count = UINT64_MAX;
+  }
+  return count;
+}
+
+// True if every element lies inside the storage. Strides may be negative or zero. Storage of unknown size (0) is not checked.
+static bool slip__view_in_storage(const slip_otensor_t *tensor) {
+  const slip_ktensor_t *view = &tensor->view;
+  int64_t low = 0, high = 0, step;
+  for (uint32_t i = 0; i < view->rank; ++i) {
+    if (view->dims[i] == 0) return true;
+    if (__builtin_mul_overflow(view->dims[i] - 1, view->strides[i], &step)) return false;
+    if (step < 0 ? __builtin_add_overflow(low, step, &low) : __builtin_add_overflow(high, step, &high)) return false;
+  }
+  int64_t size = slip_dtype_carrier_bytes(view->dtype);
+  if (__builtin_mul_overflow(low, size, &low) || __builtin_mul_overflow(high, size, &high) || __builtin_add_overflow(high, size, &high))
+    return false;
+  if (!view->data) return false;
+  if (tensor->storage_bytes == 0) return true;
+  int64_t offset = (int64_t)((uintptr_t)view->data - (uintptr_t)tensor->storage);
+  return !__builtin_add_overflow(low, offset, &low) && low >= 0 && !__builtin_add_overflow(high, offset, &high) &&
+         (uint64_t)high <= tensor->storage_bytes;
+}
+
+static bool slip__tensor_is_stale(const slip__workspace_t *workspace, const slip_otensor_t *tensor) {
+  if (tensor->generation == 0) return false;  // a boundary tensor
+  return tensor->depth > workspace->depth || workspace->scopes[tensor->depth].generation != tensor->generation;
+}
+
+// |position| names the argument, or is -1 for the predicate.
+static bool slip__check_existing(slip__workspace_t *workspace, const slip_submit_t *submit, const slip_otensor_t *tensor, int position) {
+  const slip_ktensor_t *view = &tensor->view;
+  if (slip_dtype_carrier_bytes(view->dtype) == 0 || view->rank > SLIP_MAX_RANK) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                        "tensor %d has dtype %u and rank %u, expected a known dtype and rank <= %d", position, view->dtype, view->rank,
+                        SLIP_MAX_RANK);
+  }
+  if (slip__tensor_is_stale(workspace, tensor)) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_STALE_TENSOR,
+                        "tensor %d was made in a scope of depth %" PRIu32
+                        " that has ended; create it in the scope that uses it, or in an outer one",
+                        position, tensor->depth);
+  }
+  for (uint32_t i = 0; i < view->rank; ++i) {
+    if (view->dims[i] < 0) {
+      return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                          "tensor %d has dimension %" PRIu32 " of %" PRId64 ", expected >= 0", position, i, view->dims[i]);
+    }
+  }
+  if (!slip__view_in_storage(tensor)) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                        "tensor %d reaches outside its storage of %" PRIu64 " bytes (data %s); check the dims and strides of its view",
+                        position, tensor->storage_bytes, view->data ? "set" : "NULL");
+  }
+  return true;
+}
+
+static bool slip__check_argument(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index) {
+  const slip_oarg_t *argument = &submit->tensors[index];
+  if (!argument->tensor) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK, "tensor %" PRIu32 " is NULL", index);
+  }
+  if (argument->access < SLIP_ACCESS_IN || argument->access > SLIP_ACCESS_NO_DEP) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                        "tensor %" PRIu32 " has access %" PRIu32 ", expected SLIP_ACCESS_IN .. SLIP_ACCESS_NO_DEP", index,
+                        argument->access);
+  }
+  if (argument->access != SLIP_ACCESS_OUT) return slip__check_existing(workspace, submit, argument->tensor, (int)index);
+  uint64_t bytes;
+  if (slip__tensor_bytes(&argument->tensor->view, &bytes)) return true;
+  return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                      "output tensor %" PRIu32
+                      " has dtype %u and rank %u; expected a known dtype, rank <= %d, dims >= 0 and a size that fits 63 bits",
+                      index, argument->tensor->view.dtype, argument->tensor->view.rank, SLIP_MAX_RANK);
+}
+
+static bool slip__dtype_is_integer(uint8_t dtype) {
+  return dtype >= SLIP_DTYPE_I8 && dtype <= SLIP_DTYPE_BOOL;
+}
+
+static bool slip__check_predicate(slip__workspace_t *workspace, const slip_submit_t *submit) {
+  const slip_predicate_t *predicate = submit->predicate;
+  if (!predicate->tensor || predicate->op < SLIP_PREDICATE_EQ || predicate->op > SLIP_PREDICATE_GE) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                        "the predicate has %s and op %" PRIu32 ", expected a tensor and SLIP_PREDICATE_EQ .. GE",
+                        predicate->tensor ? "a tensor" : "no tensor", predicate->op);
+  }
+  if (!slip__check_existing(workspace, submit, predicate->tensor, -1)) return false;
+  const slip_ktensor_t *view = &predicate->tensor->view;
+  uint64_t count = slip__view_count(view);
+  if (!slip__dtype_is_integer(view->dtype) || predicate->index < 0 || (uint64_t)predicate->index >= count) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_PREDICATE_UNREADABLE,
+                        "the predicate reads element %" PRId64 " of %" PRIu64
+                        " of a tensor of dtype %u; expected an integer or bool dtype and an index inside",
+                        predicate->index, count, view->dtype);
+  }
+  return true;
+}
+
+static bool slip__check_counts(slip__workspace_t *workspace, const slip_submit_t *submit) {
+  const slip_object_t *object = workspace->run->object;
+  if (submit->struct_size < sizeof(slip_submit_t)) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                        "the submit has struct_size %" PRIu32 ", expected at least %zu; recompile the orchestration", submit->struct_size,
+                        sizeof(slip_submit_t));
+  }
+  if (submit->kernel >= object->kernel_count) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK, "kernel %" PRIu32 " does not exist: the object has %" PRIu32,
+                        submit->kernel, object->kernel_count);
+  }
+  const slip_object_kernel_t *kernel = &object->kernels[submit->kernel];
+  if (submit->tensor_count != kernel->tensor_count || submit->tensor_count > SLIP_KERNEL_MAX_TENSORS ||
+      submit->scalar_count != kernel->scalar_count || submit->scalar_count > SLIP_KERNEL_MAX_SCALARS) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                        "%" PRIu32 " tensors and %" PRIu32 " scalars were given, the kernel declares %" PRIu32 " and %" PRIu32,
+                        submit->tensor_count, submit->scalar_count, kernel->tensor_count, kernel->scalar_count);
+  }
+  if ((submit->tensor_count && !submit->tensors) || (submit->scalar_count && !submit->scalars) || (submit->dep_count && !submit->deps)) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK, "an argument array is NULL but its count is not 0");
+  }
+  if (submit->dep_count > SLIP_TASK_MAX_DEPS) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_TOO_MANY_DEPENDENCIES,
+                        "%" PRIu32 " explicit dependencies, at most %d are possible; name sets of tasks by join()", submit->dep_count,
+                        SLIP_TASK_MAX_DEPS);
+  }
+  if (submit->core > SLIP_CORE_MIXED || (submit->flags & ~(uint32_t)SLIP_SUBMIT_GANG)) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK, "core %" PRIu32 " or flags 0x%" PRIx32 " are unknown",
+                        submit->core, submit->flags);
+  }
+  uint32_t threads = slip__engine_thread_count(workspace->engine);
+  if ((submit->flags & SLIP_SUBMIT_GANG) && submit->block_count > threads) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_GANG_TOO_LARGE,
+                        "a gang of %" PRIu32 " blocks cannot start together on %" PRIu32
+                        " threads; ask available_cores(), or raise scheduler_threads",
+                        submit->block_count, threads);
+  }
+  return true;
+}
+
+bool slip__submit_check(slip__workspace_t *workspace, const slip_submit_t *submit) {
+  if (!slip__check_counts(workspace, submit)) return false;
+  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
+    if (!slip__check_argument(workspace, submit, i)) return false;
+  }
+  return !submit->predicate || slip__check_predicate(workspace, submit);
+}
+
+bool slip__check_element(slip__workspace_t *workspace, const slip_otensor_t *tensor, int64_t index, const char *what) {
+  if (!tensor || slip_dtype_carrier_bytes(tensor->view.dtype) == 0 || tensor->view.rank > SLIP_MAX_RANK) {
+    slip__workspace_fail(
+        workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK, "%s was given %s", what, tensor ? "an unknown dtype or rank" : "no tensor"));
+    return false;
+  }
+  if (slip__tensor_is_stale(workspace, tensor)) {
+    slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_STALE_TENSOR,
+                                                "%s on a tensor of a scope of depth %" PRIu32 " that has ended", what, tensor->depth));
+    return false;
+  }
+  uint64_t count = slip__view_count(&tensor->view);
+  if (index >= 0 && (uint64_t)index < count && slip__view_in_storage(tensor)) return true;
+  slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK, "%s of element %" PRId64 " of a tensor of %" PRIu64 " elements",
+                                              what, index, count));
+  return false;
+}

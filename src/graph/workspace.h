@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run slot: rings, region map, scopes and the state of the run in it. Single-owner: the submitter, except where a field says otherwise.
+#ifndef SLIPSTREAM_SRC_GRAPH_WORKSPACE_H_
+#define SLIPSTREAM_SRC_GRAPH_WORKSPACE_H_
+
+#include "graph/ring.h"
+#include "graph/seat.h"
+
+#define SLIP__MAX_SCOPE_DEPTH 255
+#define SLIP__MAX_ACCESSES    (SLIP_KERNEL_MAX_TENSORS + 1)  // the arguments and the predicate
+
+// What the dependency map is told of one argument.
+typedef struct slip__access_t {
+  const slip_ktensor_t *view;
+  const void *storage;
+  uint32_t access;  // slip_access_e
+} slip__access_t;
+
+typedef struct slip__scope_t {
+  uint32_t generation;
+  uint32_t mode;  // slip_scope_mode_e
+} slip__scope_t;
+
+struct slip__workspace_t {
+  slip_orch_t orch;  // first: the table's functions get the workspace by its address
+  slip__engine_t *engine;
+  slip__seat_t *seat;  // of the submitter; lives as long as the engine
+  const slip__run_t *run;
+  // Set by the submitter (relaxed), read by executors (relaxed): a late sight runs one task more than needed, and that task was submitted
+  // before the error. The submitter's own reads follow its own write.
+  _Atomic uint32_t failed;
+  slip_status_t status;  // the first error
+  // Scopes. |depth| is that of the innermost open one; 0 is the run's own.
+  uint32_t depth;
+  uint32_t generation;  // last one given out
+  // Run so far.
+  slip__slot_t *held;  // a submitted task that no other thread knows of yet
+  uint64_t ran;        // kernels that ran, over all runs
+  slip_task_t held_task;
+  uint32_t held_access_count;
+  slip__access_t accesses[SLIP__MAX_ACCESSES];  // of the task being submitted, or held
+  slip__ring_t rings[SLIP__RING_COUNT];
+  slip__scope_t scopes[SLIP__MAX_SCOPE_DEPTH + 1];
+  slip_ktensor_t predicate_view;
+  uint64_t budget_bytes;
+  size_t reserved_bytes;
+};
+
+static inline uint32_t slip__workspace_ring_of(uint32_t depth) {
+  return depth < SLIP__RING_COUNT ? depth : SLIP__RING_COUNT - 1;
+}
+static inline bool slip__workspace_failed(slip__workspace_t *workspace) {
+  return atomic_load_explicit(&workspace->failed, memory_order_relaxed) != 0;
+}
+
+// Latches |status| as the run's error unless there is one already; then it is freed.
+void slip__workspace_fail(slip__workspace_t *workspace, slip_status_t status);
+
+#endif  // SLIPSTREAM_SRC_GRAPH_WORKSPACE_H_
