@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,21 +30,24 @@ static slip_status_t slip__file_error(int error, const char *action, const char 
   return SLIP_STATUS_PLATFORM(code, error, "cannot %s \"%s\": %s", action, path, strerror(error));
 }
 
+// True for a regular file, whose facts are in |out|; else a failure.
+static slip_status_t slip__file_examine(int fd, const char *path, struct stat *out) {
+  int result;
+  SLIP__FILE_CALL(STAT, result, fstat(fd, out));
+  if (result != 0) return slip__file_error(errno, "look at", path);
+  if (S_ISDIR(out->st_mode)) {
+    return SLIP_STATUS_PLATFORM(SLIP_CODE_IO, EISDIR, "\"%s\" is a directory; a file is needed", path);
+  }
+  if (!S_ISREG(out->st_mode)) return SLIP_STATUS_PLATFORM(SLIP_CODE_IO, EINVAL, "\"%s\" is not a regular file", path);
+  return slip_ok_status();
+}
+
 // Opens a regular file for reading. On failure |*out_fd| is -1. O_NONBLOCK: a FIFO must be refused and not waited for.
 static slip_status_t slip__file_open(const char *path, int *out_fd, uint64_t *out_size) {
   struct stat info;
-  int result;
   SLIP__FILE_CALL(OPEN, *out_fd, open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (*out_fd < 0) return slip__file_error(errno, "open", path);
-  SLIP__FILE_CALL(STAT, result, fstat(*out_fd, &info));
-  slip_status_t status = slip_ok_status();
-  if (result != 0) {
-    status = slip__file_error(errno, "look at", path);
-  } else if (S_ISDIR(info.st_mode)) {
-    status = SLIP_STATUS_PLATFORM(SLIP_CODE_IO, EISDIR, "\"%s\" is a directory; a file is needed", path);
-  } else if (!S_ISREG(info.st_mode)) {
-    status = SLIP_STATUS_PLATFORM(SLIP_CODE_IO, EINVAL, "\"%s\" is not a regular file", path);
-  }
+  slip_status_t status = slip__file_examine(*out_fd, path, &info);
   if (slip_status_is_ok(status)) {
     *out_size = (uint64_t)info.st_size;
     return status;
@@ -53,23 +57,71 @@ static slip_status_t slip__file_open(const char *path, int *out_fd, uint64_t *ou
   return status;
 }
 
+static slip_status_t slip__file_map_descriptor(int fd, const char *path, uint64_t size, slip__mapping_t *out) {
+  if (size == 0) return slip_ok_status();
+  errno = slip__os_fault(SLIP__OS_CALL_MAP);
+  void *data = errno ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) return slip__file_error(errno, "map", path);
+  out->bytes = (slip_const_bytes_t){data, size};
+  return slip_ok_status();
+}
+
 slip_status_t slip__file_map(const char *path, slip__mapping_t *out) {
   int fd = -1;
   uint64_t size = 0;
   *out = (slip__mapping_t){{NULL, 0}};
   SLIP_RETURN_IF_ERROR(slip__file_open(path, &fd, &size));
-  slip_status_t status = slip_ok_status();
-  if (size > 0) {
-    errno = slip__os_fault(SLIP__OS_CALL_MAP);
-    void *data = errno ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) {
-      status = slip__file_error(errno, "map", path);
-    } else {
-      out->bytes = (slip_const_bytes_t){data, size};
-    }
-  }
+  slip_status_t status = slip__file_map_descriptor(fd, path, size, out);
   (void)close(fd);
   return status;
+}
+
+// The file or directory |component| in |directory|, links not followed; |path| is for messages.
+static slip_status_t slip__file_step(int directory, const char *component, bool last, const char *path, int *out_fd) {
+  if (!strcmp(component, "") || !strcmp(component, ".") || !strcmp(component, "..")) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "\"%s\" is not a plain relative path", path);
+  }
+  struct stat info;
+  int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | (last ? O_NONBLOCK : O_DIRECTORY);
+  SLIP__FILE_CALL(OPEN, *out_fd, openat(directory, component, flags));
+  if (*out_fd >= 0) return slip_ok_status();
+  int error = errno;
+  bool is_link =
+      (error == ELOOP || error == ENOTDIR) && fstatat(directory, component, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+  if (is_link) return SLIP_STATUS_PLATFORM(SLIP_CODE_IO, ELOOP, "\"%s\": %s is a symbolic link, which is not followed", path, component);
+  return slip__file_error(error, "open", path);
+}
+
+slip_status_t slip__file_map_beneath(const char *directory, const char *path, slip__mapping_t *out, uint32_t *out_mode) {
+  int fd;
+  struct stat info;
+  *out = (slip__mapping_t){{NULL, 0}};
+  *out_mode = 0;
+  SLIP__FILE_CALL(OPEN, fd, open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd < 0) return slip__file_error(errno, "open the directory", directory);
+  slip_status_t status = slip_ok_status();
+  bool last = false;
+  for (const char *at = path; slip_status_is_ok(status) && !last;) {
+    char component[NAME_MAX + 1];
+    size_t length = strcspn(at, "/");
+    int next = -1;
+    last = at[length] == '\0';
+    if (length > NAME_MAX) {
+      status = slip__file_error(ENAMETOOLONG, "open", path);
+      break;
+    }
+    memcpy(component, at, length);
+    component[length] = '\0';
+    status = slip__file_step(fd, component, last, path, &next);
+    (void)close(fd);
+    fd = next;
+    at += length + 1;
+  }
+  if (slip_status_is_ok(status)) status = slip__file_examine(fd, path, &info);
+  if (slip_status_is_ok(status)) status = slip__file_map_descriptor(fd, path, (uint64_t)info.st_size, out);
+  if (slip_status_is_ok(status)) *out_mode = (uint32_t)info.st_mode & 07777u;
+  if (fd >= 0) (void)close(fd);
+  return slip_status_annotate(status, "in \"%s\"", directory);
 }
 
 void slip__file_unmap(slip__mapping_t *mapping) {

@@ -197,3 +197,33 @@ SLIP_TEST(path_join) {
   SLIP_CHECK_STR(path, "b");
   free(path);
 }
+
+SLIP_TEST(file_map_beneath_follows_no_links) {
+  slip__mapping_t map;
+  uint32_t mode = 0;
+  const char *root = slip_test_temporary_directory();
+  SLIP_CHECK_OK(slip__directory_make_all(file_path("tree/a/b"), 0755));
+  SLIP_CHECK_OK(slip__file_write(file_path("tree/a/b/file"), file_text("deep"), 0640, false));
+  SLIP_CHECK_OK(slip__file_map_beneath(root, "tree/a/b/file", &map, &mode));
+  SLIP_CHECK(map.bytes.size == 4 && memcmp(map.bytes.data, "deep", 4) == 0);
+  SLIP_CHECK_EQ(mode & 0137u, 0);
+  slip__file_unmap(&map);
+  SLIP_CHECK_EQ(symlink("file", file_path("tree/a/b/link")), 0);
+  SLIP_CHECK_EQ(symlink("a", file_path("tree/folder")), 0);
+  SLIP_CHECK_EQ(symlink("tree", file_path("root")), 0);
+  slip_status_t status = slip__file_map_beneath(root, "tree/a/b/link", &map, &mode);
+  SLIP_CHECK_EQ(slip_status_platform_code(status), ELOOP);
+  SLIP_CHECK_ERROR(status, SLIP_CODE_IO, "symbolic link");
+  SLIP_CHECK_ERROR(slip__file_map_beneath(root, "tree/folder/b/file", &map, &mode), SLIP_CODE_IO, "folder is a symbolic link");
+  SLIP_CHECK_OK(slip__file_map_beneath(file_path("root"), "a/b/file", &map, &mode));
+  slip__file_unmap(&map);
+  SLIP_CHECK_ERROR(slip__file_map_beneath(root, "tree/a/b", &map, &mode), SLIP_CODE_IO, "is a directory");
+  SLIP_CHECK_CODE(slip__file_map_beneath(root, "tree/a/none", &map, &mode), SLIP_CODE_NOT_FOUND);
+  SLIP_CHECK_CODE(slip__file_map_beneath(file_path("none"), "x", &map, &mode), SLIP_CODE_NOT_FOUND);
+  SLIP_CHECK_CODE(slip__file_map_beneath(file_path("tree/a/b/file"), "x", &map, &mode), SLIP_CODE_IO);
+  static const char *const wrong[] = {"", "/etc/passwd", "tree/../tree/a/b/file", "tree//a", "./tree", "tree/"};
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+    SLIP_CHECK_CODE(slip__file_map_beneath(root, wrong[i], &map, &mode), SLIP_CODE_INVALID_ARGUMENT);
+    SLIP_CHECK(map.bytes.data == NULL);
+  }
+}
