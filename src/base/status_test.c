@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "slip_test.h"
+#include "slip_test_malloc.h"
 #include "slipstream/status.h"
 
 SLIP_TEST(status_ok_is_null) {
@@ -49,4 +50,24 @@ SLIP_TEST(status_without_text_is_its_code) {
   slip_status_t joined = slip_status_join(status, SLIP_STATUS(SLIP_CODE_IO, "lost"));
   SLIP_CHECK_EQ(slip_status_code(joined), SLIP_CODE_NOT_READY);
   slip_status_free(joined);
+}
+
+SLIP_TEST(status_keeps_its_code_when_memory_is_short) {
+  if (!slip_test_malloc_works()) slip_test_skip("requests are made to fail in builds without sanitizers");
+  for (uint64_t nth = 1; nth <= 8; ++nth) {
+    slip_test_malloc_fail(nth, true);
+    slip_status_t status = SLIP_STATUS(SLIP_CODE_CORRUPT, "a sentence");
+    status = slip_status_annotate(status, "an annotation");
+    status = slip_status_join(status, SLIP_STATUS(SLIP_CODE_IO, "a second one"));
+    slip_status_t copy = slip_status_clone(status);
+    slip_test_malloc_fail(0, false);
+    char text[256];
+    SLIP_CHECK_EQ(slip_status_code(status), SLIP_CODE_CORRUPT);
+    SLIP_CHECK_EQ(slip_status_code(copy), SLIP_CODE_CORRUPT);
+    slip_status_format(status, text, sizeof(text));
+    SLIP_CHECK(strncmp(text, "CORRUPT: ", 9) == 0);
+    SLIP_CHECK_EQ(strstr(text, "a sentence") != NULL, nth > 2);  // two requests make a status
+    slip_status_free(status);
+    slip_status_free(copy);
+  }
 }

@@ -185,3 +185,42 @@ SLIP_TEST(porting_guide_lists_every_call) {
   }
   free(guide.data);
 }
+
+// The recipe answers every call that it cannot do, with the exact code.
+SLIP_TEST(null_platform_answers_unsupported) {
+  slip_platform_t *null = dispatch_find("null");
+  void *out = NULL, *some = &out;
+  slip_capture_info_t capture;
+  slip_pointer_info_t pointer;
+  int32_t device = 0;
+  int runs = 0;
+  slip_const_bytes_t bytes = {(const uint8_t *)"x", 1};
+  const slip_status_t answers[] = {
+      slip_stream_create(null, 0, &out),
+      slip_stream_destroy(null, some),
+      slip_stream_synchronize(null, some),
+      slip_stream_query(null, some),
+      slip__platform_stream_device(null, some, &device),
+      slip__platform_stream_capture_info(null, some, &capture),
+      slip_stream_enqueue_host(null, some, dispatch_note, &runs),
+      slip_stream_wait_event(null, some, some),
+      slip_event_create(null, 0, &out),
+      slip_event_destroy(null, some),
+      slip_event_record(null, some, some),
+      slip_event_query(null, some),
+      slip_event_synchronize(null, some),
+      slip_memory_allocate(null, 0, 8, &out),
+      slip_memory_free(null, 0, some),
+      slip_memory_copy(null, 0, some, some, 8, SLIP_COPY_HOST_TO_DEVICE),
+      slip_memory_copy_async(null, some, some, some, 8, SLIP_COPY_HOST_TO_DEVICE),
+      slip__platform_memory_fill(null, 0, some, 0, 8),
+      slip__platform_module_load(null, 0, bytes, (slip_module_t *)&out),
+      slip__platform_module_unload(null, some),
+      slip__platform_module_symbol(null, some, "x", &out),
+      slip__platform_capture_begin(null, some, 0),
+  };
+  for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); ++i) SLIP_CHECK_CODE(answers[i], SLIP_CODE_UNSUPPORTED);
+  SLIP_CHECK(out == NULL && runs == 0);
+  SLIP_CHECK_OK(slip__platform_pointer_info(null, some, &pointer));
+  SLIP_CHECK_EQ(pointer.kind, SLIP_POINTER_UNKNOWN);
+}

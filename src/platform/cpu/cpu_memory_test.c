@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/dispatch.h"
 #include "slip_test.h"
+#include "slip_test_malloc.h"
 
 static slip_platform_t *memory_cpu(void) {
   slip_platform_t *platform = NULL;
@@ -58,4 +59,17 @@ SLIP_TEST(cpu_memory_of_others_is_unknown) {
   SLIP_CHECK_CODE(slip_memory_free(cpu, 0, memory), SLIP_CODE_INVALID_ARGUMENT);
   SLIP_CHECK_CODE(slip_memory_allocate(cpu, 0, INT64_MAX, &memory), SLIP_CODE_OUT_OF_MEMORY);
   SLIP_CHECK(memory == NULL);
+}
+
+SLIP_TEST(cpu_memory_survives_a_table_that_cannot_grow) {
+  if (!slip_test_malloc_works()) slip_test_skip("requests are made to fail in builds without sanitizers");
+  slip_platform_t *cpu = memory_cpu();
+  void *memory = cpu;
+  slip_test_malloc_fail(1, true);  // the block itself comes from posix_memalign
+  slip_status_t status = slip_memory_allocate(cpu, 0, 64, &memory);
+  slip_test_malloc_fail(0, false);
+  SLIP_CHECK_CODE(status, SLIP_CODE_OUT_OF_MEMORY);
+  SLIP_CHECK(memory == NULL);
+  SLIP_CHECK_OK(slip_memory_allocate(cpu, 0, 64, &memory));
+  SLIP_CHECK_OK(slip_memory_free(cpu, 0, memory));
 }

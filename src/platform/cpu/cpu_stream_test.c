@@ -9,6 +9,7 @@
 #include "platform/cpu/cpu.h"
 #include "platform/dispatch.h"
 #include "slip_test.h"
+#include "slip_test_malloc.h"
 
 static slip_platform_t *stream_cpu(void) {
   slip_platform_t *platform = NULL;
@@ -253,38 +254,18 @@ SLIP_TEST(cpu_stream_of_the_parent_does_not_hang_the_child) {
   SLIP_CHECK_OK(slip_event_destroy(cpu, event));
 }
 
-// Counts what this program allocates, by standing before the C library's functions; the sanitizers stand there themselves.
-static _Atomic uint64_t stream_allocations;
-#if SLIP__PLATFORM_SANITIZER == 0
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *ptr, size_t size);
-void *malloc(size_t size) {
-  atomic_fetch_add(&stream_allocations, 1);
-  return __libc_malloc(size);
-}
-void *calloc(size_t count, size_t size) {
-  atomic_fetch_add(&stream_allocations, 1);
-  return __libc_calloc(count, size);
-}
-void *realloc(void *ptr, size_t size) {
-  atomic_fetch_add(&stream_allocations, 1);
-  return __libc_realloc(ptr, size);
-}
-#endif
-
 SLIP_TEST(cpu_stream_enqueue_and_query_allocate_nothing) {
-  if (SLIP__PLATFORM_SANITIZER != 0) slip_test_skip("allocations are counted in builds without sanitizers");
+  if (!slip_test_malloc_works()) slip_test_skip("allocations are counted in builds without sanitizers");
   slip_platform_t *cpu = stream_cpu();
   slip_stream_t stream = stream_make(cpu);
   slip_event_t event = NULL;
   stream_gate_t gate = {0};
   uint64_t runs = 0, other = 0;
   SLIP_CHECK_OK(slip_event_create(cpu, 0, &event));
-  uint64_t before = atomic_load(&stream_allocations);
+  uint64_t before = slip_test_malloc_count();
   SLIP_CHECK_CODE(slip_stream_query(cpu, &gate), SLIP_CODE_INVALID_ARGUMENT);  // has a text, so it is seen
-  SLIP_CHECK(atomic_load(&stream_allocations) > before);
-  before = atomic_load(&stream_allocations);
+  SLIP_CHECK(slip_test_malloc_count() > before);
+  before = slip_test_malloc_count();
   SLIP_CHECK_OK(slip_stream_enqueue_host(cpu, stream, stream_gate_pass, &gate));
   for (int i = 0; i < 300; ++i) {
     SLIP_CHECK_OK(slip_stream_enqueue_host(cpu, SLIP_STREAM_INLINE, stream_count, &other));
@@ -294,9 +275,27 @@ SLIP_TEST(cpu_stream_enqueue_and_query_allocate_nothing) {
     SLIP_CHECK_CODE(slip_stream_query(cpu, stream), SLIP_CODE_NOT_READY);
     SLIP_CHECK_CODE(slip_event_query(cpu, event), SLIP_CODE_NOT_READY);
   }
-  SLIP_CHECK_EQ(atomic_load(&stream_allocations), before);
+  SLIP_CHECK_EQ(slip_test_malloc_count(), before);
   stream_gate_open(&gate);
   SLIP_CHECK_OK(slip_stream_destroy(cpu, stream));
   SLIP_CHECK_OK(slip_event_destroy(cpu, event));
   SLIP_CHECK_EQ(runs + other, 600);
+}
+
+// Every request for memory of creating streams and events made to fail, each in turn.
+SLIP_TEST(cpu_stream_and_event_creation_survive_short_memory) {
+  if (!slip_test_malloc_works()) slip_test_skip("requests are made to fail in builds without sanitizers");
+  slip_platform_t *cpu = stream_cpu();
+  uint32_t failures = 0;
+  for (uint64_t nth = 1; nth <= 4; ++nth) {
+    slip_event_t event = &event;
+    slip_test_malloc_fail(nth, true);
+    slip_status_t status = slip_event_create(cpu, 0, &event);
+    slip_test_malloc_fail(0, false);
+    failures += !slip_status_is_ok(status);
+    SLIP_CHECK_EQ(event == NULL, !slip_status_is_ok(status));
+    SLIP_CHECK_CODE(status, event ? SLIP_CODE_OK : SLIP_CODE_OUT_OF_MEMORY);
+    if (event) SLIP_CHECK_OK(slip_event_destroy(cpu, event));
+  }
+  SLIP_CHECK_EQ(failures, 1);  // the chunk; later events find one
 }
