@@ -44,39 +44,44 @@ typedef struct slip_context_options_t {
   uint32_t task_window[SLIP_RING_COUNT];      // tasks in flight per scope depth: power of two in [4, INT32_MAX]; 0: 16384
   uint64_t heap_bytes[SLIP_RING_COUNT];       // intermediates per scope depth: >= 1024; 0: 64 MiB reserved, committed as used
   uint32_t dependency_pool[SLIP_RING_COUNT];  // in [4, INT32_MAX]; 0: 65536
-  uint32_t scheduler_threads;                 // workers, the launching thread included: 0 (as many as the process may use) or >= 2; 1 is spelled SLIP_CONTEXT_SINGLE_THREAD
-  uint32_t max_in_flight;                     // run slots; 0: 2
-  uint32_t max_pending;                       // launches enqueued and not yet retired; 0: 1024
-  uint32_t max_callables;                     // 0: 1024
-  uint64_t max_resident_bytes;                // sum of resident images; 0: 1 GiB
-  uint64_t max_image_bytes;                   // one image; 0: 256 MiB
-  uint64_t workspace_budget_bytes;            // 0 (no limit) or >= 1024; borrowed tensors never count
-  uint32_t runtime_kind;                      // slip_runtime_kind_e; 0: the platform's own
-  uint32_t diagnostics;                       // collectors wanted (none exist yet: must be 0)
-  const char *output_directory;               // needed when |diagnostics| is not 0
-  uint32_t flags;                             // slip_context_bits_e
+  uint32_t scheduler_threads;       // workers, the launching thread included: 0 (as many as the process may use) or >= 2; 1 is spelled
+                                    // SLIP_CONTEXT_SINGLE_THREAD
+  uint32_t max_in_flight;           // run slots; 0: 2
+  uint32_t max_pending;             // launches enqueued and not yet retired; 0: 1024
+  uint32_t max_callables;           // 0: 1024
+  uint64_t max_resident_bytes;      // sum of resident images; 0: 1 GiB
+  uint64_t max_image_bytes;         // one image; 0: 256 MiB
+  uint64_t workspace_budget_bytes;  // 0 (no limit) or >= 1024; borrowed tensors never count
+  uint32_t runtime_kind;            // slip_runtime_kind_e; 0: the platform's own
+  uint32_t diagnostics;             // collectors wanted (none exist yet: must be 0)
+  const char *output_directory;     // needed when |diagnostics| is not 0
+  uint32_t flags;                   // slip_context_bits_e
   uint32_t reserved;
-  slip_allocator_t allocator;                 // {NULL, NULL}: the system's
-  // Called by close and drain before waiting, to flush a framework's own launch queue; may be NULL. A failure fails that stage of close, which may be repeated.
+  slip_allocator_t allocator;  // {NULL, NULL}: the system's
+  // Called by close and drain before waiting, to flush a framework's own launch queue; may be NULL. A failure fails that stage of close,
+  // which may be repeated.
   slip_status_t (*synchronize_hook)(void *user);
   void *synchronize_user;
 } slip_context_options_t;
 
 typedef enum slip_context_bits_e {
   SLIP_CONTEXT_NONE = 0,
-  SLIP_CONTEXT_SINGLE_THREAD = 1,           // no worker threads: the launching thread does everything
-  SLIP_CONTEXT_SKIP_BUILD_CHECK = 2,        // accept images of another build identity; logged
+  SLIP_CONTEXT_SINGLE_THREAD = 1,     // no worker threads: the launching thread does everything
+  SLIP_CONTEXT_SKIP_BUILD_CHECK = 2,  // accept images of another build identity; logged
 } slip_context_bits_e;
 
-#define SLIP_CONTEXT_OPTIONS_INIT {.struct_size = (uint32_t)sizeof(slip_context_options_t)}
+#define SLIP_CONTEXT_OPTIONS_INIT \
+  { .struct_size = (uint32_t)sizeof(slip_context_options_t) }
 
 // Opens (or finds) the kernel-mode context of a device and claims the process for kernel mode. |options| NULL means all defaults.
 //
-// Everything is checked before anything is claimed. Identical options give the same context again; other options CONFLICT, naming the first differing field. Concurrent opens: one does
-// the work, all get its result. Each success must be matched by one slip_context_destroy() after close. May block on device work; not allowed in a capture.
+// Everything is checked before anything is claimed. Identical options give the same context again; other options CONFLICT, naming the first
+// differing field. Concurrent opens: one does the work, all get its result. Each success must be matched by one slip_context_destroy()
+// after close. May block on device work; not allowed in a capture.
 //
 // |*out| is set whenever there is a context to close: on success, and when a failed open still owes teardown (state FAILED); else NULL.
-// Status: INVALID_ARGUMENT, UNSUPPORTED, INCOMPATIBLE, MODE_CONFLICT, CONFLICT, RECURSIVE, FORKED, CAPTURE_UNSUPPORTED, OUT_OF_MEMORY, BUSY (closing right now), DEVICE.
+// Status: INVALID_ARGUMENT, UNSUPPORTED, INCOMPATIBLE, MODE_CONFLICT, CONFLICT, RECURSIVE, FORKED, CAPTURE_UNSUPPORTED, OUT_OF_MEMORY, BUSY
+// (closing right now), DEVICE.
 SLIP_API slip_status_t slip_context_open(const slip_context_options_t *options, slip_context_t **out) SLIP_MUST_USE;
 
 SLIP_API slip_context_state_e slip_context_state(const slip_context_t *context);
@@ -85,9 +90,10 @@ SLIP_API bool slip_context_initialized(const slip_context_t *context);
 SLIP_API uint64_t slip_context_generation(const slip_context_t *context);
 SLIP_API slip_device_t slip_context_device(const slip_context_t *context);
 
-// Prepares |image| for launching and returns its id. The whole image is validated before any byte is used. Equal images get different ids; ids start at 0 and are never reused.
-// |image| may be freed after return. On failure |*out_id| is -1 and the context is unchanged. May block on device work.
-// Status: CORRUPT, INCOMPATIBLE (contract, platform, target, runtime kind), CAPACITY_COUNT, CAPACITY_BYTES, CAPACITY_IMAGE, BUSY, INVALID_STATE, CAPTURE_UNSUPPORTED, FORKED, OUT_OF_MEMORY, DEVICE.
+// Prepares |image| for launching and returns its id. The whole image is validated before any byte is used. Equal images get different ids;
+// ids start at 0 and are never reused. |image| may be freed after return. On failure |*out_id| is -1 and the context is unchanged. May
+// block on device work. Status: CORRUPT, INCOMPATIBLE (contract, platform, target, runtime kind), CAPACITY_COUNT, CAPACITY_BYTES,
+// CAPACITY_IMAGE, BUSY, INVALID_STATE, CAPTURE_UNSUPPORTED, FORKED, OUT_OF_MEMORY, DEVICE.
 SLIP_API slip_status_t slip_context_prepare(slip_context_t *context, slip_const_bytes_t image, int32_t *out_id) SLIP_MUST_USE;
 // The artifact's effective image, after its contract was checked. Same states and codes, plus those of slip_artifact_image().
 SLIP_API slip_status_t slip_context_prepare_artifact(slip_context_t *context, slip_artifact_t *artifact, int32_t *out_id) SLIP_MUST_USE;
@@ -110,21 +116,25 @@ typedef struct slip_launch_record_t {
   slip_stream_t stream;       // borrowed for the call, never stored beyond the launch
   uint32_t flags;             // slip_launch_bits_e
   uint32_t reserved;
-  // Called exactly once, on any thread, after the device is done with the launch's tensors, or before return if the launch was refused. May be NULL. Must not call into the context.
+  // Called exactly once, on any thread, after the device is done with the launch's tensors, or before return if the launch was refused. May
+  // be NULL. Must not call into the context.
   void (*release)(void *user);
   void *user;
 } slip_launch_record_t;
 
 // Enqueues one call. Asynchronous on an asynchronous stream: work enqueued before it is seen, work enqueued after it sees its results.
-// On SLIP_STREAM_INLINE it has finished when it returns, and a fault of the callable is the returned status. No allocation, no lock, no system call on the inline path.
+// On SLIP_STREAM_INLINE it has finished when it returns, and a fault of the callable is the returned status. No allocation, no lock, no
+// system call on the inline path.
 //
-// |out_ticket| may be NULL (nobody will ask); else it receives a reference to be given to slip_ticket_release(), also on inline streams. NULL on failure.
-// Status: NOT_PREPARED, INVALID_ARGUMENT (null stream, frame of another signature or device), INVALID_STATE, FORKED, BUSY, POISONED; the callable's own fault (inline). A refused launch leaves no trace.
+// |out_ticket| may be NULL (nobody will ask); else it receives a reference to be given to slip_ticket_release(), also on inline streams.
+// NULL on failure. Status: NOT_PREPARED, INVALID_ARGUMENT (null stream, frame of another signature or device), INVALID_STATE, FORKED, BUSY,
+// POISONED; the callable's own fault (inline). A refused launch leaves no trace.
 SLIP_API slip_status_t slip_context_launch(slip_context_t *context, int32_t id, const slip_frame_t *frame, slip_stream_t stream,
                                            slip_ticket_t **out_ticket) SLIP_MUST_USE;
 SLIP_API slip_status_t slip_launch(const slip_launch_record_t *record, slip_ticket_t **out_ticket) SLIP_MUST_USE;
 
-// Blocks until the launch has retired; returns its result (each call gets its own copy). |timeout_ns| < 0: for ever. TIMEOUT, CAPTURE_UNSUPPORTED.
+// Blocks until the launch has retired; returns its result (each call gets its own copy). |timeout_ns| < 0: for ever. TIMEOUT,
+// CAPTURE_UNSUPPORTED.
 SLIP_API slip_status_t slip_ticket_wait(slip_ticket_t *ticket, int64_t timeout_ns) SLIP_MUST_USE;
 // NOT_READY, or the result.
 SLIP_API slip_status_t slip_ticket_query(slip_ticket_t *ticket) SLIP_MUST_USE;
@@ -133,22 +143,24 @@ SLIP_API void slip_ticket_release(slip_ticket_t *ticket);
 
 // Blocks until every launch made before the call has retired. INVALID_STATE, CAPTURE_UNSUPPORTED, POISONED, or the hook's failure.
 SLIP_API slip_status_t slip_context_drain(slip_context_t *context) SLIP_MUST_USE;
-// Staged teardown (30.8). A failed close keeps what is left and may be repeated; a closed context stays closed (OK). CAPTURE_UNSUPPORTED, FORKED, and what a stage returned.
+// Staged teardown (30.8). A failed close keeps what is left and may be repeated; a closed context stays closed (OK). CAPTURE_UNSUPPORTED,
+// FORKED, and what a stage returned.
 SLIP_API slip_status_t slip_context_close(slip_context_t *context) SLIP_MUST_USE;
-// Gives back one reference of open. The last one frees the context, which must be CLOSED: else INVALID_STATE and nothing happens. NULL is fine.
+// Gives back one reference of open. The last one frees the context, which must be CLOSED: else INVALID_STATE and nothing happens. NULL is
+// fine.
 SLIP_API slip_status_t slip_context_destroy(slip_context_t *context) SLIP_MUST_USE;
 
 typedef struct slip_context_stats_t {
   uint32_t struct_size;
-  uint32_t callables;            // prepared and not released
+  uint32_t callables;  // prepared and not released
   uint64_t resident_bytes;
-  uint64_t launches;             // admitted
-  uint64_t refused;              // refused before enqueue
+  uint64_t launches;  // admitted
+  uint64_t refused;   // refused before enqueue
   uint64_t retired;
-  uint64_t faulted;              // retired with a failure
-  uint64_t pending;              // admitted, not retired
-  uint64_t tasks;                // executed by the task-graph engine
-  uint64_t workspace_bytes;      // committed
+  uint64_t faulted;          // retired with a failure
+  uint64_t pending;          // admitted, not retired
+  uint64_t tasks;            // executed by the task-graph engine
+  uint64_t workspace_bytes;  // committed
   uint32_t workers;
   uint32_t reserved;
 } slip_context_stats_t;

@@ -6,19 +6,16 @@
 //   bit  31      CLOSED: nobody may enter
 //   bits 30..0   users inside
 //
-//   operation    from                          to                                who                      order
-//   open(id)     CLOSED, 0 inside              id, open, 0 inside                prepare, registry lock   release: publishes the occupant's
-//   fields enter(id)    id matches and open           +1 inside                         launch, any thread       acquire: pairs with open
-//   leave        n inside                      n-1; last := CLOSED and 0         whoever entered          acq_rel: what users did happens
-//   before the last one's return close(id)    id matches and open           CLOSED; last := 0 inside          release, close acq_rel: the
-//   same when nobody is inside
+//   operation  from                  to                          who                      order
+//   open(id)   CLOSED, 0 inside      id, open, 0 inside          prepare, registry lock   release: publishes the occupant's fields
+//   enter(id)  id matches and open   +1 inside                   launch, any thread       acquire: pairs with open
+//   leave      n inside              n-1; last: CLOSED and 0     whoever entered          acq_rel: users' work precedes the last return
+//   close(id)  id matches and open   CLOSED; last: 0 inside      release, close           acq_rel: the same when nobody is inside
 //
 // Invariants (each step is one compare-and-swap or fetch-and-sub on the word, so a model checker needs no more than this table):
 //   - after close() no enter() succeeds, hence the count only falls;
-//   - exactly one call of {close, leave} returns last = true per open(): the one that makes the word CLOSED with 0 inside. It alone may
-//   take the occupant apart;
-//   - an id is compared in the same step that counts the user in, so a word that was reused for another id in between is never entered (no
-//   ABA);
+//   - exactly one call of {close, leave} returns last = true per open(): the one that makes the word CLOSED with 0 inside;
+//   - an id is compared in the same step that counts the user in: a word reused for another id in between is not entered (no ABA);
 //   - a zeroed word is not a valid gate: initialise with SLIP__GATE_SHUT.
 #ifndef SLIPSTREAM_SRC_KERNEL_MODE_GATE_H_
 #define SLIPSTREAM_SRC_KERNEL_MODE_GATE_H_

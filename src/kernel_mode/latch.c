@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_mode/latch.h"
 
-#include <pthread.h>
 #include <stddef.h>
+
+#include "os/fork.h"
 
 #define SLIP__LATCH_MAX_RESETS 4
 
@@ -24,7 +25,7 @@ static void slip__latch_child(void) {
 
 // In a constructor and not at the first claim: a fork that races with the first claim would find the callback half-registered.
 __attribute__((constructor)) static void slip__latch_install(void) {
-  (void)pthread_atfork(NULL, NULL, slip__latch_child);
+  slip__fork_watch(slip__latch_child);
 }
 
 void slip__latch_on_fork(void (*reset)(void)) {

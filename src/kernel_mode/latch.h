@@ -6,7 +6,7 @@
 //   UNCLAIMED   program start                                            -> PROGRAM       -> KERNEL        UNCLAIMED
 //   PROGRAM     claim                                                    OK               MODE_CONFLICT    UNCLAIMED
 //   KERNEL      claim                                                    MODE_CONFLICT    OK               FORKED
-//   FORKED      pthread_atfork child callback of a KERNEL process        FORKED           FORKED           FORKED
+//   FORKED      fork child callback (os/fork.h) of a KERNEL process      FORKED           FORKED           FORKED
 //
 // The claim is one compare-and-swap from UNCLAIMED: of racing claims exactly one wins and the others see its mode before they have touched
 // anything. No transition leaves PROGRAM, KERNEL or FORKED except the child callback, which runs in the child while it is single-threaded,

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Close (30.8): stages in a fixed order, each remembered by |close_stage|.
+//
+//   stage      does                                                   fails by   afterwards
+//   ADMISSION  state CLOSING; shuts the operations' gate              -          prepare, release, drain are refused
+//   FLUSH      the adapter's synchronize hook                         the hook   the framework's own queue has handed over all launches
+//   DRAIN      shuts the callables' gates, waits for all inside       -          no thread uses what follows; owners are released
+//   CALLABLES  unloads the residents, owed ones too                   unload     no code is loaded
+//   ENGINE     workspaces, then workers                               -          no thread of ours runs
+//   DEVICE     the platform's memory                                  free       nothing of the platform is held
+//   HOST       registry, slots                                        -          only the shell is left
+//
+// A failed stage keeps what it could not give back, and the stages after it, which may need it, do not run; the next close begins with it.
+// Device errors change nothing here: there is no reset to try, the device is not ours. A failed open runs the same stages over what it had
+// made: each skips what is not there.
+#include <inttypes.h>
+
+#include "base/allocator.h"
+#include "kernel_mode/context.h"
+#include "kernel_mode/latch.h"
+#include "kernel_mode/ticket.h"
+#include "os/thread.h"
+#include "platform/dispatch.h"
+
+static slip_status_t slip__close_admission(slip_context_t *context) {
+  bool last = false;
+  (void)slip__gate_close(&context->operations, SLIP__OPERATIONS_ID, &last);
+  // Launches that wait for room look at the state again when woken.
+  atomic_thread_fence(memory_order_seq_cst);
+  slip__signal_raise(&context->signal);
+  return slip_ok_status();
+}
+
+static slip_status_t slip__close_flush(slip_context_t *context) {
+  // A failed open never had a launch to flush.
+  bool opened = context->attempt_done && slip_status_is_ok(context->result);
+  if (!context->options.synchronize_hook || !opened) return slip_ok_status();
+  return slip_status_annotate(context->options.synchronize_hook(context->options.synchronize_user), "in the synchronize hook");
+}
+
+// Users first: the gates are shut, so that once they are empty every launch has left its own, and |pending| can only fall.
+static bool slip__close_quiet(slip_context_t *context) {
+  return slip__gate_inside(&context->operations) == 0 && slip__registry_users(context) == 0 &&
+         atomic_load_explicit(&context->pending, memory_order_seq_cst) == 0;
+}
+
+static slip_status_t slip__close_drain(slip_context_t *context) {
+  if (!context->registry.places) return slip_ok_status();
+  enum { POLL_NS = 100000 };  // inline launches leave their gate without raising the signal, which would cost each of them a load
+  uint32_t key = slip__signal_enter(&context->signal);
+  // Operations first: a prepare that is inside may still open a gate.
+  while (slip__gate_inside(&context->operations) > 0) (void)slip__signal_sleep(&context->signal, &key, POLL_NS);
+  slip__registry_shut(context);
+  for (;;) {
+    (void)slip__tickets_reap(context);
+    if (slip__close_quiet(context)) break;
+    (void)slip__signal_sleep(&context->signal, &key, POLL_NS);
+  }
+  slip__signal_leave(&context->signal);
+  // Device sides that have finished their ticket may still be on their last lines. Acquire: pairs with their release.
+  while (atomic_load_explicit(&context->left, memory_order_acquire) != atomic_load_explicit(&context->admitted, memory_order_relaxed)) {
+    slip__cpu_relax();
+  }
+  return slip_ok_status();
+}
+
+static slip_status_t slip__close_callables(slip_context_t *context) {
+  return context->registry.places ? slip__registry_sweep(context) : slip_ok_status();
+}
+
+static slip_status_t slip__close_engine(slip_context_t *context) {
+  for (uint32_t i = 0; context->slots && i < context->slot_count; ++i) {
+    slip__workspace_destroy(context->slots[i].workspace);
+    context->slots[i].workspace = NULL;
+  }
+  slip__engine_destroy(context->engine);
+  context->engine = NULL;
+  return slip_ok_status();
+}
+
+static slip_status_t slip__close_device(slip_context_t *context) {
+  if (!context->device_block) return slip_ok_status();
+  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_memory_free(context->platform, context->device.ordinal, context->device_block),
+                                 "freeing the argument blocks of the run slots");
+  context->device_block = NULL;
+  return slip_ok_status();
+}
+
+static slip_status_t slip__close_host(slip_context_t *context) {
+  slip__registry_deinitialize(context);
+  slip__free_aligned(context->allocator, context->slots, context->slot_count * sizeof(slip__slot_t), _Alignof(slip__slot_t));
+  context->slots = NULL;
+  return slip_ok_status();
+}
+
+typedef struct slip__close_stage_t {
+  const char *name;
+  slip_status_t (*run)(slip_context_t *context);
+} slip__close_stage_t;
+
+static const slip__close_stage_t slip__close_stages[] = {
+    {"stopping admission", slip__close_admission},
+    {"flushing the framework's queue", slip__close_flush},
+    {"draining", slip__close_drain},
+    {"unloading callables", slip__close_callables},
+    {"stopping the engine", slip__close_engine},
+    {"freeing device memory", slip__close_device},
+    {"freeing host memory", slip__close_host},
+};
+
+slip_status_t slip__context_teardown(slip_context_t *context) {
+  const uint32_t count = (uint32_t)(sizeof(slip__close_stages) / sizeof(slip__close_stages[0]));
+  for (; context->close_stage < count; ++context->close_stage) {
+    const slip__close_stage_t *stage = &slip__close_stages[context->close_stage];
+    SLIP_RETURN_IF_ERROR_ANNOTATED(stage->run(context), "while %s (stage %" PRIu32 " of %" PRIu32 "); what is left is kept, close again",
+                                   stage->name, context->close_stage + 1, count);
+  }
+  return slip_ok_status();
+}
+
+// |closing| is ours.
+static slip_status_t slip__close_run(slip_context_t *context) {
+  slip_context_state_e state = slip__context_state(context);
+  if (state == SLIP_CONTEXT_CLOSED) return slip_ok_status();
+  if (state == SLIP_CONTEXT_INITIALIZING) return slip__context_refuse_state(context, "close");
+  atomic_store_explicit(&context->state, SLIP_CONTEXT_CLOSING, memory_order_seq_cst);
+  slip_status_t status = slip_ok_status();
+  SLIP__CONTEXT_BOUND(status, context, slip__context_teardown(context));
+  if (!slip_status_is_ok(status))
+    return slip_status_annotate(status, "closing the context of %s:%d", context->platform_name, context->device.ordinal);
+  // Gone from the table before it is CLOSED, so that an open after this close finds the device free.
+  slip__context_forget(context);
+  atomic_store_explicit(&context->state, SLIP_CONTEXT_CLOSED, memory_order_release);
+  return slip_ok_status();
+}
+
+slip_status_t slip_context_close(slip_context_t *context) {
+  SLIP_RETURN_IF_ERROR(slip__latch_check("slip_context_close"));
+  if (!context) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "context is NULL, expected one that slip_context_open has given");
+  if (slip__context_inside() == context) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_STATE, "close was called from inside another call on the same context; return from it first");
+  }
+  if (slip__context_state(context) == SLIP_CONTEXT_CLOSED) return slip_ok_status();
+  uint32_t idle = 0;
+  if (!atomic_compare_exchange_strong_explicit(&context->closing, &idle, 1, memory_order_acq_rel, memory_order_relaxed)) {
+    return SLIP_STATUS(SLIP_CODE_BUSY, "another close of the context of %s:%d is running; wait for it", context->platform_name,
+                       context->device.ordinal);
+  }
+  slip_status_t status = slip__close_run(context);
+  atomic_store_explicit(&context->closing, 0, memory_order_release);
+  return status;
+}

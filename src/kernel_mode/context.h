@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The context's memory, and what its parts share. Each part's protocol stands at the head of its own file: gate.h, signal.h, pool.h,
+// registry.h, ticket.h, launch.c, open.c, close.c.
+//
+// Who may touch what:
+//   fields of "fixed"         written while INITIALIZING by the opening thread, then read by all; |state| (release/acquire) publishes them
+//   |references|, |result|, |next|, |attempt_done|   under the process table's lock
+//   the rest                  atomics, or as the part says
+//
+// Lifetime of the memory: |shell| counts one for all references of open together, and one per ticket handle that a caller holds. The last
+// one frees it.
+#ifndef SLIPSTREAM_SRC_KERNEL_MODE_CONTEXT_H_
+#define SLIPSTREAM_SRC_KERNEL_MODE_CONTEXT_H_
+
+#include "graph/engine.h"
+#include "kernel_mode/gate.h"
+#include "kernel_mode/options.h"
+#include "kernel_mode/pool.h"
+#include "kernel_mode/registry.h"
+#include "kernel_mode/signal.h"
+#include "platform/dispatch.h"
+#include "slipstream/context.h"
+#include "slipstream/kernel/orch.h"
+
+// The gate of slow operations admits this id while the context is READY.
+#define SLIP__OPERATIONS_ID 1u
+
+// A run slot: one launch at a time. Its counters have one writer, the holder of the slot, and are read by statistics (relaxed).
+typedef struct slip__slot_t {
+  _Alignas(64) slip__workspace_t *workspace;
+  slip_otensor_t *tensors;  // SLIP_ENTRY_MAX_TENSORS of them, then the scalars: the argument block of inline launches
+  uint64_t *scalars;
+  _Atomic uint64_t inline_launches;
+  _Atomic uint64_t inline_faults;
+  _Atomic uint64_t tasks;
+  _Atomic uint64_t committed_bytes;
+  _Atomic uint64_t uses;  // launches of either kind that left the slot
+} slip__slot_t;
+
+struct slip_context_t {
+  // fixed
+  _Atomic uint32_t state;  // slip_context_state_e
+  slip_device_t device;
+  uint64_t generation;
+  slip_platform_t *platform;
+  slip_allocator_t allocator;
+  slip__engine_t *engine;
+  slip__slot_t *slots;
+  uint32_t slot_count;
+  uint64_t all_slots;              // a bit per slot
+  void *device_block;              // the slots' argument blocks, memory of the platform
+  slip_context_options_t options;  // resolved; strings below
+  char platform_name[16];
+  char target[64];
+  char *output_directory;
+
+  slip__registry_t registry;
+  _Atomic(slip_status_t) poison;  // the first error; never changes again
+
+  // run slots
+  _Alignas(64) _Atomic uint64_t free_slots;
+  slip__signal_t slot_signal;
+
+  // tickets: see ticket.h. What the launching and reaping side writes, then what the device side writes: apart, since each is another
+  // core's.
+  _Alignas(64) _Atomic uint32_t pending;  // admitted asynchronous launches that have not retired
+  _Atomic uint32_t epoch;                 // 0 or 1
+  _Atomic uint32_t epoch_pending[2];
+  _Atomic uint64_t admitted, retired, faulted, refused;
+  _Alignas(64) _Atomic(slip_ticket_t *) done;
+  _Atomic uint64_t left;               // device sides that have made their last access to the context
+  _Alignas(64) slip__signal_t signal;  // anything that close, drain, wait or a full queue waits for
+  slip__pool_t tickets;
+  _Atomic uint32_t shell;
+
+  // slow operations, drain and close
+  slip__gate_t operations;
+  pthread_mutex_t drain_lock;
+  bool drain_lock_made;
+  _Atomic uint32_t closing;  // 1: some thread is in close
+  uint32_t close_stage;      // the closing thread's
+  uint32_t scratch_bytes;    // reserved in the engine; under the registry's lock
+
+  // the process table's
+  slip_context_t *next;
+  uint32_t references;
+  bool attempt_done;
+  slip_status_t result;  // of the open that made (or failed to make) this context
+};
+
+// Sets |status| to |body|'s, run with the borrowed device bound to the thread where the platform needs that.
+#define SLIP__CONTEXT_BOUND(status, context, body)                                                                      \
+  do {                                                                                                                  \
+    (status) = slip__platform_device_push((context)->platform, (context)->device.ordinal);                              \
+    if (slip_status_is_ok(status)) {                                                                                    \
+      (status) = (body);                                                                                                \
+      (status) = slip_status_join((status), slip__platform_device_pop((context)->platform, (context)->device.ordinal)); \
+    }                                                                                                                   \
+  } while (0)
+
+static inline slip_context_state_e slip__context_state(const slip_context_t *context) {
+  return (slip_context_state_e)atomic_load_explicit(&context->state, memory_order_acquire);
+}
+
+// Makes the context unusable for all but close. The first error stays; |status| is consumed.
+void slip__context_poison(slip_context_t *context, slip_status_t status);
+// INVALID_STATE, INVALID_ARGUMENT (NULL), FORKED or POISONED, as the case may be, else OK. |what| is the caller's verb ("launch").
+slip_status_t slip__context_require_ready(const slip_context_t *context, const char *what) SLIP_MUST_USE;
+slip_status_t slip__context_refuse_state(const slip_context_t *context, const char *what) SLIP_MUST_USE;
+slip_status_t slip__context_refuse_poisoned(const slip_context_t *context, const char *what) SLIP_MUST_USE;
+
+// Slow operations (prepare, release, drain ...): close waits until they have left. Not counted: launch (its registration's gate counts it).
+slip_status_t slip__context_enter(slip_context_t *context, const char *what) SLIP_MUST_USE;
+void slip__context_leave(slip_context_t *context);
+// The context in whose operation the calling thread is; NULL if none.
+const slip_context_t *slip__context_inside(void);
+
+// Frees the memory when the last shell reference goes.
+void slip__context_shell_release(slip_context_t *context);
+
+// Run slots. -1: all are busy and |wait| was false.
+int32_t slip__slot_acquire(slip_context_t *context, bool wait);
+void slip__slot_release(slip_context_t *context, int32_t slot);
+// All slots at once, without waiting; false if one is busy.
+bool slip__slot_acquire_all(slip_context_t *context);
+void slip__slot_release_all(slip_context_t *context);
+
+// The stages of close from |close_stage| on (close.c); open uses them to undo what it did. The failed stage is repeated by the next call.
+slip_status_t slip__context_teardown(slip_context_t *context) SLIP_MUST_USE;
+// Takes the context out of the process table (close, failed open).
+void slip__context_forget(slip_context_t *context);
+
+#endif  // SLIPSTREAM_SRC_KERNEL_MODE_CONTEXT_H_

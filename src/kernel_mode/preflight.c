@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_mode/preflight.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernel_mode/options.h"
+#include "platform/dispatch.h"
+#include "slipstream/image.h"
+
+static slip_status_t slip__preflight_platform(slip__plan_t *plan) {
+  const slip_context_options_t *options = &plan->options;
+  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_platform_find(options->platform, &plan->platform), "opening a context on platform \"%s\"",
+                                 options->platform);
+  const slip_platform_handshake_t *handshake = slip__platform_handshake(plan->platform);
+  bool skip = (options->flags & SLIP_CONTEXT_SKIP_BUILD_CHECK) != 0;
+  SLIP_RETURN_IF_ERROR(slip__platform_handshake_check(options->platform, handshake, skip));
+  plan->device.platform = slip__platform_code(plan->platform);
+  return slip_ok_status();
+}
+
+// What the platform says of itself is only a hint; the interfaces themselves were bound, all or nothing, when it was loaded.
+static slip_status_t slip__preflight_runtime(slip__plan_t *plan) {
+  uint32_t capabilities = slip__platform_capabilities(plan->platform), kind = plan->options.runtime_kind;
+  const char *name = slip__platform_name(plan->platform);
+  if (kind != 0 && kind != SLIP_RUNTIME_HOST_NATIVE) {
+    return SLIP_STATUS(SLIP_CODE_UNSUPPORTED,
+                       "runtime_kind is %" PRIu32 ", but this build runs only %d (host-native); leave it 0 for the platform's own", kind,
+                       SLIP_RUNTIME_HOST_NATIVE);
+  }
+  if ((capabilities & SLIP_PLATFORM_CAN_HOST_NATIVE) == 0) {
+    return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "platform \"%s\" cannot run host-native callables; open a platform that can, such as \"cpu\"",
+                       name);
+  }
+  if ((capabilities & SLIP_PLATFORM_HOST_MEMORY) == 0) {
+    return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "platform \"%s\" has memory that the host cannot reach, which host-native callables need",
+                       name);
+  }
+  if ((capabilities & (SLIP_PLATFORM_CAN_INLINE | SLIP_PLATFORM_CAN_STREAMS)) == 0) {
+    return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "platform \"%s\" has neither inline nor asynchronous streams", name);
+  }
+  plan->options.runtime_kind = SLIP_RUNTIME_HOST_NATIVE;
+  return slip_ok_status();
+}
+
+static slip_status_t slip__preflight_device(slip__plan_t *plan) {
+  int32_t count = 0, current = -1, wanted = plan->options.device;
+  const char *name = slip__platform_name(plan->platform);
+  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_platform_device_count(plan->platform, &count), "opening a context on platform \"%s\"", name);
+  if (wanted < 0 || wanted >= count || wanted > INT16_MAX) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "device is %" PRId32 ", but platform \"%s\" has devices 0 to %" PRId32, wanted, name,
+                       count - 1);
+  }
+  SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_device_current(plan->platform, &current), "opening a context on %s:%" PRId32, name, wanted);
+  if (current != wanted) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
+                       "device is %" PRId32 ", but the calling thread's current device is %" PRId32
+                       "; select it before opening (it is never selected for you)",
+                       wanted, current);
+  }
+  plan->device.ordinal = (int16_t)wanted;
+  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_platform_device_properties(plan->platform, wanted, &plan->properties),
+                                 "opening a context on %s:%" PRId32, name, wanted);
+  return slip_ok_status();
+}
+
+static slip_status_t slip__preflight_target(slip__plan_t *plan) {
+  const char *target = plan->options.target;
+  if (!target) return slip_ok_status();
+  if (strlen(target) >= sizeof(plan->properties.target) || !slip_platform_target_supported(plan->platform, plan->device.ordinal, target)) {
+    return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "target is \"%.63s\", which %s:%d does not run; its best is \"%s\"", target,
+                       slip__platform_name(plan->platform), plan->device.ordinal, plan->properties.target);
+  }
+  return slip_ok_status();
+}
+
+slip_status_t slip__preflight(const slip_context_options_t *options, slip__plan_t *out) {
+  memset(out, 0, sizeof(*out));
+  SLIP_RETURN_IF_ERROR(slip__options_resolve(options, &out->options));
+  SLIP_RETURN_IF_ERROR(slip__options_check(&out->options));
+  SLIP_RETURN_IF_ERROR(slip__preflight_platform(out));
+  SLIP_RETURN_IF_ERROR(slip__preflight_runtime(out));
+  SLIP_RETURN_IF_ERROR(slip__preflight_device(out));
+  return slip__preflight_target(out);
+}

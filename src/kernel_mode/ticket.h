@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tickets (30.6): what an asynchronous launch owns from admission to retirement.
+//
+//   state      entered by                             when                                                   leaves to
+//   PENDING    launch                                 created, before the enqueue                            PUBLISHED, DONE, freed
+//   PUBLISHED  launch, compare-and-swap from PENDING  the platform took the enqueue                          DONE
+//   DONE       device side, exchange                  the callable has run; |result| was set before          RETIRED
+//   RETIRED    reaper                                 argument block, registration, owner were given back    -
+// The device side may run before launch publishes: then the compare-and-swap fails and DONE stays. A ticket whose device side has not run
+// is PENDING or PUBLISHED, hence incomplete. A refused enqueue frees the PENDING ticket.
+//
+// Reaping. The device side pushes its ticket on the context's |done| stack; whoever next admits, waits, queries, drains or closes takes the
+// whole stack in one exchange and retires what it took, oldest first. That is O(1) per launch and never looks at an unfinished ticket. (A
+// FIFO per stream would need the stream as a key beyond the call that lent it, and a slow head would hold back finished tickets.)
+//
+//   memory order                            pairs with
+//   DONE, release (device side)             acquire in query/wait: the tensors' contents and |result|
+//   push on |done|, seq_cst (release)       exchange by the reaper (acquire): all of the ticket. seq_cst for signal.h
+//   RETIRED, release (reaper)               acquire in query/wait: the owner's release callback has returned
+//   |pending| decrement, seq_cst (reaper)   close and a full queue: everything the launch held has been given back
+//   |left| increment, release               close, which waits for |left| = |admitted|: the device side's last access to the context
+//
+// References: one of the launch (dropped by the reaper), one of the launching thread, which becomes the caller's handle or is dropped once
+// published: the device side may be through and reaped before the enqueue has even returned. Each handle also holds the context's memory
+// (shell), so that handles may be waited for, queried and released after close and even after destroy. Inline launches have finished when
+// they return; their handle is the one static ticket slip__ticket_finished.
+#ifndef SLIPSTREAM_SRC_KERNEL_MODE_TICKET_H_
+#define SLIPSTREAM_SRC_KERNEL_MODE_TICKET_H_
+
+#include "kernel_mode/context.h"
+
+typedef enum slip__ticket_state_e {
+  SLIP__TICKET_PENDING,
+  SLIP__TICKET_PUBLISHED,
+  SLIP__TICKET_DONE,
+  SLIP__TICKET_RETIRED,
+} slip__ticket_state_e;
+
+struct slip_ticket_t {
+  _Atomic uint32_t state;
+  _Atomic uint32_t references;
+  slip_context_t *context;
+  slip__registration_t *registration;
+  slip_ticket_t *next;  // on the done stack
+  slip_status_t result;
+  void *arguments;  // tensors, then scalars
+  void (*release)(void *user);
+  void *user;
+  uint32_t epoch;
+  bool from_heap;  // taken while callers held more handles than the pool has tickets
+};
+
+extern slip_ticket_t slip__ticket_finished;
+
+// Waits for room among |max_pending| and counts the launch in. BUSY with |no_wait|; INVALID_STATE when close begins meanwhile.
+slip_status_t slip__tickets_admit(slip_context_t *context, bool no_wait, uint32_t *out_epoch) SLIP_MUST_USE;
+// Takes back an admission that came to nothing.
+void slip__tickets_revoke(slip_context_t *context, uint32_t epoch);
+// A PENDING ticket with an argument block for |registration|, whose gate the caller has entered; |handle|: with a reference for the caller.
+// OUT_OF_MEMORY only in the from_heap case.
+slip_status_t slip__ticket_create(slip_context_t *context, slip__registration_t *registration, bool handle,
+                                  slip_ticket_t **out) SLIP_MUST_USE;
+// Undoes create: the enqueue was refused.
+void slip__ticket_discard(slip_ticket_t *ticket, bool handle);
+// The enqueue was accepted. Without |handle| the ticket is out of the caller's hands.
+void slip__ticket_publish(slip_ticket_t *ticket, bool handle);
+// Device side: ends with the ticket out of the caller's hands.
+void slip__ticket_finish(slip_ticket_t *ticket, slip_status_t result);
+// Retires all finished tickets; true if there were any. From any thread but a stream's own.
+bool slip__tickets_reap(slip_context_t *context);
+// Blocks until the launches counted in before the call (|all|: all of them) have retired.
+void slip__tickets_drain(slip_context_t *context, bool all);
+
+#endif  // SLIPSTREAM_SRC_KERNEL_MODE_TICKET_H_
