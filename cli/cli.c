@@ -45,11 +45,12 @@ static const cli_option_t *cli_option_of(const cli_option_t *options, int result
   return NULL;
 }
 
-static int cli_parse_one(cli_invocation_t *invocation, int result, char **argv, int before) {
+static int cli_parse_one(cli_invocation_t *invocation, int result, char **argv) {
   const cli_option_t *options = invocation->command->options;
   if (result == ':') return cli_usage_error(invocation, "option '%s' needs a value", argv[optind - 1]);
   const cli_option_t *option = result == '?' ? NULL : cli_option_of(options, result);
-  if (!option) return cli_usage_error(invocation, "there is no option '%s', or it is ambiguous, or takes no value", argv[before]);
+  if (!option && optopt > 0 && optopt < 256) return cli_usage_error(invocation, "there is no option '-%c'", optopt);
+  if (!option) return cli_usage_error(invocation, "there is no option '%s', or it is ambiguous, or takes no value", argv[optind - 1]);
   for (size_t i = 0; i < invocation->given_count && !option->repeats; ++i) {
     if (invocation->given[i].option == option) return cli_usage_error(invocation, "option --%s is given twice", option->name);
   }
@@ -63,8 +64,8 @@ static int cli_parse(cli_invocation_t *invocation, int argc, char **argv) {
   cli_getopt_tables(invocation->command->options, longs, shorts);
   opterr = 0;
   optind = 1;
-  for (int before = optind, result; (result = getopt_long(argc, argv, shorts, longs, NULL)) != -1; before = optind) {
-    int code = cli_parse_one(invocation, result, argv, before);
+  for (int result; (result = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
+    int code = cli_parse_one(invocation, result, argv);
     if (code != CLI_EXIT_OK) return code;
   }
   for (; optind < argc; ++optind) invocation->positional[invocation->positional_count++] = argv[optind];

@@ -4,7 +4,7 @@
 #define SLIPSTREAM_SRC_ARTIFACT_METADATA_H_
 
 #include "base/arena.h"
-#include "slipstream/signature.h"
+#include "slipstream/image.h"
 
 #define SLIP__METADATA_NAME        "compiled_meta.json"
 #define SLIP__METADATA_SCHEMA      3

@@ -13,9 +13,9 @@
 
 // --- Targets ---------------------------------------------------------------------------------------------------------
 
-static void slip__build_target_error(slip__build_t *build, const char *hint, const char *format, const char *name) {
+static void slip__build_target_error(slip__build_t *build, const char *hint, const char *reason, const char *name) {
   slip__finding_t finding = {SLIP_SEVERITY_ERROR, build->manifest->path, 0, 0, "target", hint};
-  slip__diagnostics_add(build->diagnostics, &finding, "target \"%s\": %s", name, format);
+  slip__diagnostics_add(build->diagnostics, &finding, "target \"%s\": %s", name, reason);
 }
 
 static void slip__build_add_target(slip__build_t *build, const slip__target_t *target) {

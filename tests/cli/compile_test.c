@@ -98,6 +98,8 @@ SLIP_TEST_TIMEOUT(compile_full_disk_leaves_nothing, 120) {
 SLIP_TEST(usage_errors) {
   SLIP(2, "there is no command 'fly'", "fly");
   SLIP(2, "there is no option '--fly'", "compile", "x.json", "--fly");
+  SLIP(2, "there is no option '-x'", "compile", "x.json", "-x");
+  SLIP(2, "there is no option '--json=3'", "compile", "x.json", "--json=3");
   SLIP(2, "needs a value", "compile", "x.json", "--output");
   SLIP(2, "given twice", "compile", "x.json", "-o", "a", "-o", "b");
   SLIP(2, "unexpected argument 'y.json'", "compile", "x.json", "y.json");

@@ -178,6 +178,11 @@ static const char *const slip__compile_flags[] = {
     "-Werror=date-time",
 };
 
+const char *const *slip__compiler_flags(size_t *out_count) {
+  *out_count = sizeof(slip__compile_flags) / sizeof(slip__compile_flags[0]);
+  return slip__compile_flags;
+}
+
 slip_status_t slip__compiler_compile_line(const slip__compiler_t *compiler, const slip__manifest_t *m, const slip__target_t *target,
                                           const slip__build_paths_t *paths, bool debug, const char *source, const char *object,
                                           const char *depfile, slip__arena_t *arena, const char *const **out) {

@@ -20,6 +20,9 @@ typedef struct slip__compiler_t {
 slip_status_t slip__compiler_find(const char *program, slip__arena_t *arena, slip__compiler_t *out) SLIP_MUST_USE;
 bool slip__compiler_targets(const slip__compiler_t *compiler, const slip__target_t *target);
 
+// The flags of every compilation, whatever its target: part of the content key.
+const char *const *slip__compiler_flags(size_t *out_count);
+
 // What all command lines of one build share.
 typedef struct slip__build_paths_t {
   const char *build_dir;    // private; absolute
