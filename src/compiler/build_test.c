@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "compiler/test_program.h"
+#include "compiler/program_test.h"
 #include "slip_test.h"
 
 typedef struct test_build_t {

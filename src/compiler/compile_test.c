@@ -2,7 +2,7 @@
 // The public function: artifacts, their keys, and what failure leaves.
 #include "slipstream/compile.h"
 
-#include "compiler/test_program.h"
+#include "compiler/program_test.h"
 #include "os/file.h"
 #include "slip_test.h"
 #include "slipstream/artifact.h"

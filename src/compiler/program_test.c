@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/test_program.h"
+#include "compiler/program_test.h"
 
 #include "os/file.h"
 #include "slip_test.h"
