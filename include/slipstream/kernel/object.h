@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one symbol a host-native callable exports: a table of its entries and kernels.
 //
-// `slip compile` writes the translation unit that defines it; hand-linked objects may define it themselves. The table and all it points to are constant.
+// `slip compile` writes the translation unit that defines it; hand-linked objects may define it themselves. The table and all it points to
+// are constant.
 #ifndef SLIPSTREAM_KERNEL_OBJECT_H_
 #define SLIPSTREAM_KERNEL_OBJECT_H_
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Orchestration ABI: what the control program of a callable is given.
 //
-// An orchestration runs on one thread, submits tasks and returns; the tasks run concurrently, ordered by the dependencies inferred from the regions
-// they read and write (read after write, write after write, write after read) plus the explicit ones. It may slice, reshape and allocate tensors, loop and
-// branch, but never touches tensor data (read_element/write_element are for PROGRAM callables).
+// An orchestration runs on one thread, submits tasks and returns; the tasks run concurrently, ordered by the dependencies inferred from the
+// regions they read and write (read after write, write after write, write after read) plus the explicit ones. It may slice, reshape and
+// allocate tensors, loop and branch, but never touches tensor data (read_element/write_element are for PROGRAM callables).
 //
-// Errors are sticky: after the first failure (of a submit, a create, a scope, or fail()) every further call is a no-op that returns 0 or a null tensor, no further task
-// runs, and the launch reports that first error. An orchestration therefore needs no error checks of its own.
+// Errors are sticky: after the first failure (of a submit, a create, a scope, or fail()) every further call is a no-op that returns 0 or a
+// null tensor, no further task runs, and the launch reports that first error. An orchestration therefore needs no error checks of its own.
 //
 // The binary has no undefined symbols: everything is reached through the function table, whose address is the first word of slip_orch_t.
 #ifndef SLIPSTREAM_KERNEL_ORCH_H_
@@ -25,19 +25,19 @@ extern "C" {
 // The fields after |view| belong to the runtime: which storage it lies in, and for an intermediate the scope that owns it.
 typedef struct slip_otensor_t {
   slip_ktensor_t view;
-  void *storage;            // base of the storage: overlap is looked for inside one storage only
-  uint64_t storage_bytes;   // size of the storage
-  uint64_t creator;         // task that allocated it (its ticket in the ring); 0 for a boundary tensor
-  uint32_t generation;      // generation of the owning scope; 0 for a boundary tensor
-  uint32_t depth;           // depth of the owning scope
+  void *storage;           // base of the storage: overlap is looked for inside one storage only
+  uint64_t storage_bytes;  // size of the storage
+  uint64_t creator;        // task that allocated it (its ticket in the ring); 0 for a boundary tensor
+  uint32_t generation;     // generation of the owning scope; 0 for a boundary tensor
+  uint32_t depth;          // depth of the owning scope
 } slip_otensor_t;
 
 // Names a submitted task; 0 names none.
 typedef uint64_t slip_task_t;
 
 typedef enum slip_access_e {
-  SLIP_ACCESS_IN = 1,            // read
-  SLIP_ACCESS_OUT = 2,           // runtime allocates from the heap ring: |tensor| holds dtype, rank, dims on entry and is completed by submit
+  SLIP_ACCESS_IN = 1,   // read
+  SLIP_ACCESS_OUT = 2,  // runtime allocates from the heap ring: |tensor| holds dtype, rank, dims on entry and is completed by submit
   SLIP_ACCESS_OUT_EXISTING = 3,  // overwrite of an existing tensor or view; ordered after its earlier readers and writers
   SLIP_ACCESS_INOUT = 4,         // read and write
   SLIP_ACCESS_NO_DEP = 5,        // no inferred dependency; only the edge to the tensor's creator is kept
@@ -59,7 +59,8 @@ typedef enum slip_predicate_op_e {
 } slip_predicate_op_e;
 
 // The task runs only if `tensor[index] op literal`, read when the task is dispatched (the read is a dependency like any IN).
-// Integer dtypes and bool only; |index| counts elements of the flattened row-major view. A false predicate retires the task unrun and releases its consumers.
+// Integer dtypes and bool only; |index| counts elements of the flattened row-major view. A false predicate retires the task unrun and
+// releases its consumers.
 typedef struct slip_predicate_t {
   const slip_otensor_t *tensor;
   int64_t index;
@@ -75,18 +76,18 @@ typedef enum slip_submit_bits_e {
 
 typedef struct slip_submit_t {
   uint32_t struct_size;
-  uint32_t kernel;              // index into the object's kernel table
-  const slip_oarg_t *tensors;   // in the kernel's declared order
+  uint32_t kernel;             // index into the object's kernel table
+  const slip_oarg_t *tensors;  // in the kernel's declared order
   const uint64_t *scalars;
-  uint32_t tensor_count;        // <= SLIP_KERNEL_MAX_TENSORS
-  uint32_t scalar_count;        // <= SLIP_KERNEL_MAX_SCALARS
-  uint32_t block_count;         // SPMD blocks; 0 means 1
-  uint32_t core;                // slip_core_e
-  uint32_t flags;               // slip_submit_bits_e
-  uint32_t dep_count;           // <= SLIP_TASK_MAX_DEPS
-  const slip_task_t *deps;      // explicit dependencies, on top of the inferred ones (the only ones in a manual scope)
+  uint32_t tensor_count;              // <= SLIP_KERNEL_MAX_TENSORS
+  uint32_t scalar_count;              // <= SLIP_KERNEL_MAX_SCALARS
+  uint32_t block_count;               // SPMD blocks; 0 means 1
+  uint32_t core;                      // slip_core_e
+  uint32_t flags;                     // slip_submit_bits_e
+  uint32_t dep_count;                 // <= SLIP_TASK_MAX_DEPS
+  const slip_task_t *deps;            // explicit dependencies, on top of the inferred ones (the only ones in a manual scope)
   const slip_predicate_t *predicate;  // NULL: always run
-  const char *file;             // where the submit stands, for messages; may be NULL
+  const char *file;                   // where the submit stands, for messages; may be NULL
   uint32_t line;
   uint32_t reserved;
 } slip_submit_t;
@@ -107,7 +108,8 @@ struct slip_orch_api_t {
   uint32_t struct_size;
   uint32_t abi_version;  // SLIP_ORCH_ABI_VERSION
   slip_task_t (*submit)(slip_orch_t *o, const slip_submit_t *submit);
-  // Intermediates made inside a scope die when it ends and all their users have run. Scopes nest; the deepest rings are shared from depth 4 on.
+  // Intermediates made inside a scope die when it ends and all their users have run. Scopes nest; the deepest rings are shared from depth 4
+  // on.
   void (*scope_begin)(slip_orch_t *o, uint32_t mode);
   void (*scope_end)(slip_orch_t *o);
   // Allocates an uninitialised intermediate from |tensor|'s dtype, rank and dims.
@@ -124,7 +126,8 @@ struct slip_orch_api_t {
   int32_t (*failed)(slip_orch_t *o);
 };
 
-// The boundary arguments of one call: the entry's tensors and scalars, each in declared order. The orchestration may copy and view the tensors.
+// The boundary arguments of one call: the entry's tensors and scalars, each in declared order. The orchestration may copy and view the
+// tensors.
 typedef struct slip_oargs_t {
   slip_otensor_t *tensors;
   const uint64_t *scalars;
@@ -173,11 +176,21 @@ static inline void slip_task_tensor(slip_task_builder_t *b, uint32_t access, sli
     b->tensors[n].reserved = 0;
   }
 }
-static inline void slip_task_in(slip_task_builder_t *b, slip_otensor_t *t) { slip_task_tensor(b, SLIP_ACCESS_IN, t); }
-static inline void slip_task_out(slip_task_builder_t *b, slip_otensor_t *t) { slip_task_tensor(b, SLIP_ACCESS_OUT, t); }
-static inline void slip_task_out_existing(slip_task_builder_t *b, slip_otensor_t *t) { slip_task_tensor(b, SLIP_ACCESS_OUT_EXISTING, t); }
-static inline void slip_task_inout(slip_task_builder_t *b, slip_otensor_t *t) { slip_task_tensor(b, SLIP_ACCESS_INOUT, t); }
-static inline void slip_task_no_dep(slip_task_builder_t *b, slip_otensor_t *t) { slip_task_tensor(b, SLIP_ACCESS_NO_DEP, t); }
+static inline void slip_task_in(slip_task_builder_t *b, slip_otensor_t *t) {
+  slip_task_tensor(b, SLIP_ACCESS_IN, t);
+}
+static inline void slip_task_out(slip_task_builder_t *b, slip_otensor_t *t) {
+  slip_task_tensor(b, SLIP_ACCESS_OUT, t);
+}
+static inline void slip_task_out_existing(slip_task_builder_t *b, slip_otensor_t *t) {
+  slip_task_tensor(b, SLIP_ACCESS_OUT_EXISTING, t);
+}
+static inline void slip_task_inout(slip_task_builder_t *b, slip_otensor_t *t) {
+  slip_task_tensor(b, SLIP_ACCESS_INOUT, t);
+}
+static inline void slip_task_no_dep(slip_task_builder_t *b, slip_otensor_t *t) {
+  slip_task_tensor(b, SLIP_ACCESS_NO_DEP, t);
+}
 static inline void slip_task_scalar(slip_task_builder_t *b, uint64_t bits) {
   uint32_t n = b->submit.scalar_count++;
   if (n < SLIP_KERNEL_MAX_SCALARS) b->scalars[n] = bits;
@@ -186,11 +199,19 @@ static inline void slip_task_after(slip_task_builder_t *b, slip_task_t task) {
   uint32_t n = b->submit.dep_count++;
   if (n < SLIP_TASK_MAX_DEPS) b->deps[n] = task;
 }
-static inline slip_task_t slip_task_submit(slip_orch_t *o, slip_task_builder_t *b) { return o->api->submit(o, &b->submit); }
+static inline slip_task_t slip_task_submit(slip_orch_t *o, slip_task_builder_t *b) {
+  return o->api->submit(o, &b->submit);
+}
 
-static inline void slip_scope_begin(slip_orch_t *o, uint32_t mode) { o->api->scope_begin(o, mode); }
-static inline void slip_scope_end(slip_orch_t *o) { o->api->scope_end(o); }
-static inline void slip_orch_fail(slip_orch_t *o, int32_t code, const char *text) { o->api->fail(o, code, text); }
+static inline void slip_scope_begin(slip_orch_t *o, uint32_t mode) {
+  o->api->scope_begin(o, mode);
+}
+static inline void slip_scope_end(slip_orch_t *o) {
+  o->api->scope_end(o);
+}
+static inline void slip_orch_fail(slip_orch_t *o, int32_t code, const char *text) {
+  o->api->fail(o, code, text);
+}
 
 // A description for slip_task_out() and create(): contiguous row-major, no storage yet.
 static inline slip_otensor_t slip_otensor_describe(uint8_t dtype, uint8_t rank, const int64_t *dims) {

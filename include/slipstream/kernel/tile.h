@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel ABI: what a tile kernel, hand-written or generated, is given.
 //
-// A kernel is a pure function of its arguments: no global state, no allocation, no system call, no locale, no floating-point environment change.
-// The same kernel may run on several threads at once, with different blocks of one task or different tasks.
-// Alignment: only the element's own alignment may be assumed of |data|.
+// A kernel is a pure function of its arguments: no global state, no allocation, no system call, no locale, no floating-point environment
+// change. The same kernel may run on several threads at once, with different blocks of one task or different tasks. Alignment: only the
+// element's own alignment may be assumed of |data|.
 #ifndef SLIPSTREAM_KERNEL_TILE_H_
 #define SLIPSTREAM_KERNEL_TILE_H_
 
@@ -75,8 +75,12 @@ static inline double slip_bits_as_f64(uint64_t bits) {
   value.u = bits;
   return value.f;
 }
-static inline int32_t slip_bits_as_i32(uint64_t bits) { return (int32_t)(uint32_t)bits; }
-static inline int64_t slip_bits_as_i64(uint64_t bits) { return (int64_t)bits; }
+static inline int32_t slip_bits_as_i32(uint64_t bits) {
+  return (int32_t)(uint32_t)bits;
+}
+static inline int64_t slip_bits_as_i64(uint64_t bits) {
+  return (int64_t)bits;
+}
 static inline uint64_t slip_bits_from_f32(float value) {
   union {
     uint32_t u;
@@ -93,8 +97,12 @@ static inline uint64_t slip_bits_from_f64(double value) {
   bits.f = value;
   return bits.u;
 }
-static inline uint64_t slip_bits_from_i32(int32_t value) { return (uint32_t)value; }
-static inline uint64_t slip_bits_from_i64(int64_t value) { return (uint64_t)value; }
+static inline uint64_t slip_bits_from_i32(int32_t value) {
+  return (uint32_t)value;
+}
+static inline uint64_t slip_bits_from_i64(int64_t value) {
+  return (uint64_t)value;
+}
 
 #ifdef __cplusplus
 }
