@@ -5,8 +5,14 @@
 #include <string.h>
 #include <time.h>
 
+// Address space for intermediates, committed as used: 6 KiB a token, so this is for 80,000 tokens in one launch (the default serves
+// 10,000).
+#define HEAP_BYTES ((uint64_t)512 << 20)
+
 struct minilm_encoder_t {
   slip_artifact_t *artifact;
+  slip_platform_t *platform;
+  slip_stream_t stream;
   slip_context_t *context;
   slip_signature_t *signature;
   minilm_weights_t *weights;
@@ -38,18 +44,22 @@ static slip_status_t minilm_encoder_bind(minilm_encoder_t *e, const char *weight
   return slip_ok_status();
 }
 
-slip_status_t minilm_encoder_open(const char *artifact, const char *weights, uint32_t threads, minilm_encoder_t **out) {
+slip_status_t minilm_encoder_open(const char *artifact, const char *weights, uint32_t threads, minilm_stream_e stream,
+                                  minilm_encoder_t **out) {
   *out = NULL;
   minilm_encoder_t *e = calloc(1, sizeof(*e));
   if (!e) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "no memory for the encoder");
   slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
   options.platform = "cpu";
   options.scheduler_threads = threads > 1 ? threads : 0;
+  options.heap_bytes[0] = HEAP_BYTES;
   options.flags = threads == 1 ? SLIP_CONTEXT_SINGLE_THREAD : SLIP_CONTEXT_NONE;
   slip_status_t status = slip_artifact_open(artifact, NULL, slip_allocator_system(), &e->artifact);
   if (slip_status_is_ok(status)) status = slip_context_open(&options, &e->context);
   if (slip_status_is_ok(status)) status = slip_context_prepare_artifact(e->context, e->artifact, &e->id);
   if (slip_status_is_ok(status)) status = minilm_encoder_bind(e, weights);
+  if (slip_status_is_ok(status)) status = slip_platform_find("cpu", &e->platform);
+  if (slip_status_is_ok(status) && stream == MINILM_STREAM_ASYNC) status = slip_stream_create(e->platform, 0, &e->stream);
   if (slip_status_is_ok(status)) {
     *out = e;
   } else {
@@ -64,6 +74,16 @@ static uint64_t minilm_now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// From the call to the results being there.
+static slip_status_t minilm_encoder_launch(minilm_encoder_t *e, const slip_frame_t *frame) {
+  slip_ticket_t *ticket = NULL;
+  if (!e->stream) return slip_context_launch(e->context, e->id, frame, SLIP_STREAM_INLINE, NULL);
+  slip_status_t status = slip_context_launch(e->context, e->id, frame, e->stream, &ticket);
+  if (ticket) status = slip_status_join(status, slip_ticket_wait(ticket, -1));
+  slip_ticket_release(ticket);
+  return status;
+}
+
 slip_status_t minilm_encoder_embed(minilm_encoder_t *e, const int32_t *ids, const int32_t *mask, int64_t batch, int64_t sequence,
                                    float *out, uint64_t *out_ns) {
   const int64_t tokens[2] = {batch, sequence}, features[2] = {batch, MINILM_FEATURES};
@@ -75,7 +95,7 @@ slip_status_t minilm_encoder_embed(minilm_encoder_t *e, const int32_t *ids, cons
   SLIP_RETURN_IF_ERROR(slip_tensor_initialize(&e->tensors[e->mask], SLIP_DTYPE_I32, 2, tokens, (void *)(uintptr_t)mask, cpu));
   SLIP_RETURN_IF_ERROR(slip_tensor_initialize(&e->tensors[e->out], SLIP_DTYPE_F32, 2, features, out, cpu));
   slip_status_t status = slip_frame_initialize(&frame, e->signature, "minilm", cpu, e->args, e->count, SLIP_FRAME_NONE);
-  if (slip_status_is_ok(status)) status = slip_context_launch(e->context, e->id, &frame, SLIP_STREAM_INLINE, NULL);
+  if (slip_status_is_ok(status)) status = minilm_encoder_launch(e, &frame);
   slip_frame_deinitialize(&frame);
   if (out_ns) *out_ns = minilm_now_ns() - start;
   return status;
@@ -89,6 +109,7 @@ slip_status_t minilm_encoder_close(minilm_encoder_t *e) {
     status = slip_context_close(e->context);
     if (slip_status_is_ok(status)) status = slip_context_destroy(e->context);
   }
+  if (e->stream) status = slip_status_join(status, slip_stream_destroy(e->platform, e->stream));
   slip_artifact_release(e->artifact);
   minilm_weights_close(e->weights);
   free(e->tensors);
