@@ -14,6 +14,24 @@ static const char *cli_direction_name(uint32_t direction) {
 
 // --- "name=value" ----------------------------------------------------------------------------------------------------
 
+// Names as " x, y and 3 more", cut to |capacity|.
+typedef struct cli_names_t {
+  char *text;
+  size_t capacity, used, left;
+} cli_names_t;
+
+static void cli_names_add(cli_names_t *names, const char *name) {
+  if (names->left || names->used + strlen(name) + 32 > names->capacity) {
+    ++names->left;
+    return;
+  }
+  names->used += (size_t)snprintf(names->text + names->used, names->capacity - names->used, "%s '%s'", names->used ? "," : "", name);
+}
+
+static void cli_names_finish(cli_names_t *names) {
+  if (names->left) snprintf(names->text + names->used, names->capacity - names->used, " and %zu more", names->left);
+}
+
 // The binding that |text| of --|option| names, and what is behind the '='.
 static slip_status_t cli_bind_find(cli_bindings_t *b, const char *option, const char *text, cli_binding_t **out, const char **out_value) {
   const char *equals = strchr(text, '=');
@@ -24,10 +42,15 @@ static slip_status_t cli_bind_find(cli_bindings_t *b, const char *option, const 
   int length = snprintf(name, sizeof(name), "%.*s", (int)(equals - text), text);
   int32_t index = length < (int)sizeof(name) ? slip_signature_find(b->signature, name) : -1;
   if (index < 0) {
-    char signature[1024];
-    slip_signature_format(b->signature, signature, sizeof(signature));
-    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s has no parameter '%s' (--%s); its parameters are %s", b->name, name, option,
-                       signature);
+    char list[512] = "";
+    cli_names_t names = {list, sizeof(list), 0, 0};
+    bool outputs = strcmp(option, "out") == 0;
+    for (size_t i = 0; i < b->count; ++i) {
+      if (!outputs || cli_param_is_output(b->items[i].param)) cli_names_add(&names, b->items[i].param->name);
+    }
+    cli_names_finish(&names);
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s has no parameter '%s' (--%s); its %s:%s", b->name, name, option,
+                       outputs ? "outputs are" : "parameters are", list);
   }
   *out = &b->items[index];
   *out_value = equals + 1;
@@ -282,21 +305,21 @@ static slip_status_t cli_bind_tensor(cli_bindings_t *b, cli_binding_t *binding) 
 }
 
 static slip_status_t cli_bind_complete(const cli_bindings_t *b) {
-  char missing[512] = "";
-  size_t used = 0, count = 0;
+  char text[512] = "";
+  cli_names_t names = {text, sizeof(text), 0, 0};
+  size_t count = 0;
   const slip_param_t *first = NULL;
   for (size_t i = 0; i < b->count; ++i) {
     const cli_binding_t *binding = &b->items[i];
     if (binding->text || binding->has_array || binding->param->direction == SLIP_DIRECTION_OUT) continue;
     if (!first) first = binding->param;
     ++count;
-    if (used < sizeof(missing))
-      used += (size_t)snprintf(missing + used, sizeof(missing) - used, "%s'%s'", count > 1 ? ", " : "", binding->param->name);
+    cli_names_add(&names, binding->param->name);
   }
+  cli_names_finish(&names);
   if (count == 0) return slip_ok_status();
-  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s: %zu argument%s missing: %s%s; give --arg %s=%s%s", b->name, count,
-                     count == 1 ? " is" : "s are", missing, used >= sizeof(missing) ? "..." : "", first->name,
-                     first->direction == SLIP_DIRECTION_SCALAR ? "VALUE" : "@file.npy",
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s: %zu argument%s missing:%s; give --arg %s=%s%s", b->name, count,
+                     count == 1 ? " is" : "s are", text, first->name, first->direction == SLIP_DIRECTION_SCALAR ? "VALUE" : "@file.npy",
                      count > 1 ? " and so on, or --weights file.safetensors" : "");
 }
 
