@@ -2,8 +2,10 @@
 #include "compiler/front/manifest.h"
 
 #include "base/allocator.h"
+#include "compiler/codegen/glue.h"
 #include "os/file.h"
 #include "slip_test.h"
+#include "slip_test_allocator.h"
 #include "slipstream/kernel/orch.h"
 
 static const char *path_in_test(const char *name) {
@@ -182,4 +184,33 @@ SLIP_TEST(cflags_allow_optimisation_and_warnings_only) {
                                     "x.c",           "-march=native", "-I/usr",         "-B/x", "",   "-fplugin=x"};
   for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); ++i) SLIP_CHECK(slip__cflag_allowed(good[i]));
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); ++i) SLIP_CHECK(!slip__cflag_allowed(bad[i]));
+}
+
+// Reads a good manifest (user NULL) or a bad one, and makes the generated files of a good one.
+static slip_status_t read_with(slip_allocator_t allocator, void *user) {
+  slip_diagnostics_t *list = NULL;
+  slip__manifest_t m;
+  const char *text = NULL;
+  slip__manifest_initialize(&m, allocator);
+  slip_status_t status = slip__diagnostics_create(allocator, &list);
+  if (slip_status_is_ok(status)) status = slip__manifest_read(path_in_test(user ? user : "m.json"), 0, list, &m);
+  if (slip_status_is_ok(status)) status = slip__glue_header(&m, &m.arena, &text);
+  if (slip_status_is_ok(status)) status = slip__glue_source(&m, &m.arena, &text);
+  if (slip_status_code(status) == SLIP_CODE_INVALID_ARGUMENT) {
+    SLIP_CHECK_EQ(slip_diagnostics_count(list), 3);  // none is lost without a word
+    slip_status_free(status);
+    status = slip_ok_status();
+  }
+  slip_diagnostics_free(list);
+  slip__manifest_deinitialize(&m);
+  return status;
+}
+
+SLIP_TEST(manifest_survives_each_failing_allocation) {
+  write_text("a.c", "");
+  write_text("m.json", HEAD ENTRY KERNELS
+             "\"defines\": {\"A\": 1}, \"include_dirs\": [\".\"], \"options\": {\"cflags\": [\"-O2\"]}, \"targets\": [\"cpu\"],\n" SOURCES);
+  write_text("bad.json", HEAD "\"x\": 1, \"y\": 2, \"z\": 3,\n" ENTRY KERNELS SOURCES);
+  SLIP_CHECK(slip_test_allocator_loop(read_with, NULL) > 10);
+  SLIP_CHECK(slip_test_allocator_loop(read_with, (void *)(uintptr_t) "bad.json") > 10);
 }
