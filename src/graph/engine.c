@@ -3,10 +3,12 @@
 #include "graph/engine.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/allocator.h"
+#include "graph/execute.h"
+#include "graph/park.h"
 #include "graph/schedule.h"
-#include "graph/state.h"
 #include "os/topology.h"
 
 #define SLIP__SCRATCH_HEAD 64u
@@ -47,6 +49,7 @@ static slip_status_t slip__engine_add_seat(slip__engine_t *engine, slip__seat_t 
   SLIP_RETURN_IF_ERROR(slip__alloc_aligned(engine->allocator, sizeof(slip__seat_t), 128, &memory));
   slip__seat_t *seat = memory;
   seat->index = index;
+  seat->engine = engine;
   slip_status_t status = slip__seat_grow_scratch(engine, seat, engine->scratch_bytes);
   if (!slip_status_is_ok(status)) {
     slip__seat_free(engine, seat);
@@ -58,6 +61,19 @@ static slip_status_t slip__engine_add_seat(slip__engine_t *engine, slip__seat_t 
   return slip_ok_status();
 }
 
+static slip_status_t slip__engine_start(slip__engine_t *engine) {
+  for (uint32_t i = 0; i < engine->worker_count; ++i) {
+    slip__seat_t *seat;
+    SLIP_RETURN_IF_ERROR(slip__engine_add_seat(engine, &seat));
+  }
+  for (uint32_t i = 0; i < engine->worker_count; ++i) {
+    char name[32];
+    (void)snprintf(name, sizeof(name), "slip-worker-%" PRIu32, i + 1);
+    SLIP_RETURN_IF_ERROR(slip__thread_start(&engine->seats[i]->thread, name, slip__worker_main, engine->seats[i]));
+  }
+  return slip_ok_status();
+}
+
 slip_status_t slip__engine_create(const slip__engine_options_t *options, slip__engine_t **out) {
   *out = NULL;
   slip_allocator_t allocator = slip__allocator_or_system(options->allocator);
@@ -65,17 +81,30 @@ slip_status_t slip__engine_create(const slip__engine_options_t *options, slip__e
   SLIP_RETURN_IF_ERROR(slip__alloc_aligned(allocator, sizeof(slip__engine_t), 128, &memory));
   slip__engine_t *engine = memory;
   engine->allocator = allocator;
-  engine->serial = options->serial;
-  engine->thread_count = options->serial ? 1 : options->thread_count ? options->thread_count : slip__topology_usable_cores();
+  uint32_t threads = options->serial ? 1 : options->thread_count ? options->thread_count : slip__topology_usable_cores();
+  if (threads > SLIP__MAX_WORKERS) threads = SLIP__MAX_WORKERS;
+  engine->thread_count = threads;
+  engine->worker_count = threads - 1;
+  engine->idle_words = (engine->worker_count + 63) / 64;
   engine->scratch_bytes = options->scratch_bytes;
   (void)pthread_mutex_init(&engine->lock, NULL);
+  slip__board_initialize(&engine->board);
+  slip_status_t status = slip__engine_start(engine);
+  if (!slip_status_is_ok(status)) {
+    slip__engine_destroy(engine);
+    return slip_status_annotate(status, "starting an engine of %" PRIu32 " threads", threads);
+  }
   *out = engine;
-  return slip_ok_status();
+  return status;
 }
 
 void slip__engine_destroy(slip__engine_t *engine) {
   if (!engine) return;
+  // Release: pairs with the acquire in slip__park_worker and slip__worker_main. seq_cst with the idle bits, as a task made ready.
+  atomic_store_explicit(&engine->stop, 1, memory_order_seq_cst);
+  slip__wake_workers(engine, engine->worker_count);
   uint32_t count = atomic_load_explicit(&engine->seat_count, memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) slip__thread_join(&engine->seats[i]->thread);
   for (uint32_t i = 0; i < count; ++i) slip__seat_free(engine, engine->seats[i]);
   (void)pthread_mutex_destroy(&engine->lock);
   slip_allocator_t allocator = engine->allocator;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/execute.h"
 
+#include "graph/park.h"
+
 #include <string.h>
 
 // The element's value, sign- or zero-extended. (Objects are little-endian on every platform this engine runs on.)
@@ -35,7 +37,8 @@ static bool slip__predicate_holds(const slip__slot_t *slot) {
   }
 }
 
-bool slip__execute_wanted(const slip__slot_t *slot) {
+// False once the run has failed, or if the predicate says no.
+static bool slip__execute_wanted(const slip__slot_t *slot) {
   if (__builtin_expect(slip__workspace_failed(slot->workspace), 0)) return false;
   return __builtin_expect(slot->predicate_op == 0, 1) || slip__predicate_holds(slot);
 }
@@ -53,9 +56,110 @@ void slip__execute_blocks(const slip__slot_t *slot, slip__seat_t *seat, uint32_t
   for (uint32_t i = 0; i < count; ++i) slot->run(&arguments, (slip_block_t){.index = first + i, .count = slot->block_count});
 }
 
-void slip__execute_serial(slip__slot_t *slot, slip__seat_t *seat) {
+void slip__execute_alone(slip__slot_t *slot, slip__seat_t *seat) {
   slot->ran = slot->run && slip__execute_wanted(slot);
   if (slot->ran) slip__execute_blocks(slot, seat, 0, slot->block_count);
-  // Release: no other thread has seen the task, but the slot's next life reads the word in the same way as always.
+  // Nobody else has seen the task; release only because all readers of the word acquire.
   atomic_store_explicit(&slot->successors, SLIP__SUCCESSORS_CLOSED, memory_order_release);
+}
+
+void slip__make_ready(slip__seat_t *seat, slip__slot_t *slot) {
+  if (__builtin_expect(slip__queue_push(&seat->queue, slot), 1)) return;
+  slot->next = seat->overflow;
+  seat->overflow = slot;
+}
+
+slip__slot_t *slip__complete(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
+  slip__seat_t *submitter = slot->workspace->seat;  // before the exchange: from then on slot and workspace may be gone
+  uintptr_t list = atomic_exchange_explicit(&slot->successors, SLIP__SUCCESSORS_CLOSED, memory_order_seq_cst);
+  slip__wake_submitter(submitter);
+  slip__slot_t *next = NULL;
+  uint32_t queued = 0;
+  for (slip__edge_t *edge = (slip__edge_t *)list; edge;) {
+    slip__slot_t *consumer = edge->consumer;
+    edge = edge->next;  // before the count: the consumer may run and its edges be used again
+    if (atomic_fetch_sub_explicit(&consumer->pending, 1, memory_order_acq_rel) != 1) continue;
+    if (next) {
+      slip__make_ready(seat, next);
+      ++queued;
+    }
+    next = consumer;  // the list runs from the newest to the oldest: the oldest runs here, its inputs still in this core's cache
+  }
+  if (queued) slip__wake_workers(engine, queued);
+  return next;
+}
+
+static slip__slot_t *slip__execute_task(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
+  bool wanted = slot->run && slip__execute_wanted(slot);
+  if (wanted) {
+    if (__builtin_expect(slot->block_count > 1 && engine->worker_count, 0)) return slip__board_run(engine, seat, slot);
+    slip__execute_blocks(slot, seat, 0, slot->block_count);
+  }
+  slot->ran = wanted;
+  return slip__complete(engine, seat, slot);
+}
+
+void slip__execute_chain(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
+  while (slot) {
+    if (__builtin_expect(slip__board_gang_waits(&engine->board), 0)) {
+      slip__slot_t *next;
+      if (slip__board_join(engine, seat, &next) && next) slip__make_ready(seat, next);
+    }
+    slot = slip__execute_task(engine, seat, slot);
+  }
+}
+
+// Takes tasks out of the queue of |from| and runs them.
+static bool slip__help_from(slip__engine_t *engine, slip__seat_t *seat, slip__seat_t *from) {
+  slip__slot_t *batch[SLIP__QUEUE_BATCH];
+  uint32_t count = slip__queue_take(&from->queue, engine->thread_count, batch);
+  for (uint32_t i = 0; i < count; ++i) slip__execute_chain(engine, seat, batch[i]);
+  return count != 0;
+}
+
+bool slip__help(slip__engine_t *engine, slip__seat_t *seat) {
+  slip__slot_t *next;
+  if (slip__board_join(engine, seat, &next)) {
+    slip__execute_chain(engine, seat, next);
+    return true;
+  }
+  if (__builtin_expect(seat->overflow != NULL, 0)) {
+    next = seat->overflow;
+    seat->overflow = next->next;
+    slip__execute_chain(engine, seat, next);
+    return true;
+  }
+  if (slip__help_from(engine, seat, seat)) return true;
+  // Acquire: pairs with the release in slip__engine_add_seat.
+  uint32_t count = atomic_load_explicit(&engine->seat_count, memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (++seat->victim >= count) seat->victim = 0;
+    if (seat->victim == seat->index || !slip__help_from(engine, seat, engine->seats[seat->victim])) continue;
+    if (seat->victim-- == 0) seat->victim = count - 1;  // there may be more where this came from
+    return true;
+  }
+  return false;
+}
+
+bool slip__work_is_visible(slip__engine_t *engine) {
+  if (atomic_load_explicit(&engine->board.open, memory_order_seq_cst) != 0) return true;
+  uint32_t count = atomic_load_explicit(&engine->seat_count, memory_order_seq_cst);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (slip__queue_size(&engine->seats[i]->queue) != 0) return true;
+  }
+  return false;
+}
+
+void slip__worker_main(void *user) {
+  slip__seat_t *seat = user;
+  slip__engine_t *engine = seat->engine;
+  slip__idle_t idle = {0};
+  while (!atomic_load_explicit(&engine->stop, memory_order_acquire)) {
+    if (slip__help(engine, seat)) {
+      idle = (slip__idle_t){0};
+    } else if (slip__idle_spin(&idle)) {
+      slip__park_worker(engine, seat);
+      idle = (slip__idle_t){0};
+    }
+  }
 }

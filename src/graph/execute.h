@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a ready task on the calling thread.
+// Running ready tasks on the calling thread.
 #ifndef SLIPSTREAM_SRC_GRAPH_EXECUTE_H_
 #define SLIPSTREAM_SRC_GRAPH_EXECUTE_H_
 
 #include "graph/workspace.h"
 
-// True unless the run has failed or the predicate says no. Read when the task is dispatched.
-bool slip__execute_wanted(const slip__slot_t *slot);
 // Runs blocks [first, first + count) with the scratch of |seat|.
 void slip__execute_blocks(const slip__slot_t *slot, slip__seat_t *seat, uint32_t first, uint32_t count);
 // The whole task here and now: no other thread knows of it, and nothing waits for it.
-void slip__execute_serial(slip__slot_t *slot, slip__seat_t *seat);
+void slip__execute_alone(slip__slot_t *slot, slip__seat_t *seat);
+// Closes a task and releases its consumers: the first that has become ready is returned for this thread to run next, the others are queued.
+slip__slot_t *slip__complete(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot);
+// Runs a ready task, then the consumers it releases, one after the other.
+void slip__execute_chain(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot);
+// Puts a ready task into the queue of the calling thread's seat.
+void slip__make_ready(slip__seat_t *seat, slip__slot_t *slot);
+// Finds something to do and does it: blocks on the board, the thread's own queue, those of the others. False if there was nothing.
+bool slip__help(slip__engine_t *engine, slip__seat_t *seat);
+// True if a sweep of the board and all queues sees a task. Its loads are seq_cst (park.h).
+bool slip__work_is_visible(slip__engine_t *engine);
+// A worker's life.
+void slip__worker_main(void *seat);
 
 #endif  // SLIPSTREAM_SRC_GRAPH_EXECUTE_H_

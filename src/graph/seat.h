@@ -4,9 +4,9 @@
 #ifndef SLIPSTREAM_SRC_GRAPH_SEAT_H_
 #define SLIPSTREAM_SRC_GRAPH_SEAT_H_
 
-#include <stdatomic.h>
-
 #include "graph/engine.h"
+#include "graph/queue.h"
+#include "os/thread.h"
 
 // Kernel scratch. Outgrown memory stays until the engine goes, so that running kernels keep theirs.
 typedef struct slip__scratch_t {
@@ -15,9 +15,17 @@ typedef struct slip__scratch_t {
 } slip__scratch_t;
 
 typedef struct slip__seat_t {
-  // Release: pairs with the acquire in slip__execute_block. 64-aligned; its slip__scratch_t lies 64 bytes before it.
-  _Atomic(void *) scratch;
+  slip__queue_t queue;
+  // 1 while the thread sleeps or is about to; protocol in park.h.
+  _Alignas(128) _Atomic uint32_t parked;
+  // Release: pairs with the acquire in slip__execute_blocks. 64-aligned; its slip__scratch_t lies 64 bytes before it.
+  _Alignas(128) _Atomic(void *) scratch;
+  // The owner's.
+  slip__engine_t *engine;
+  slip__slot_t *overflow;  // ready tasks that found the queue full
   uint32_t index;
+  uint32_t victim;  // where the last search for tasks ended
+  slip__thread_t thread;
 } slip__seat_t;
 
 #endif  // SLIPSTREAM_SRC_GRAPH_SEAT_H_

@@ -3,24 +3,33 @@
 #ifndef SLIPSTREAM_SRC_GRAPH_STATE_H_
 #define SLIPSTREAM_SRC_GRAPH_STATE_H_
 
+#include "graph/board.h"
 #include "graph/seat.h"
-#include "os/thread.h"
 
-#define SLIP__MAX_SEATS 1024  // workers and workspaces
+#define SLIP__MAX_SEATS   1024  // workers and workspaces
+#define SLIP__MAX_WORKERS 512
+#define SLIP__IDLE_WORDS  (SLIP__MAX_WORKERS / 64)
 
 struct slip__engine_t {
   slip_allocator_t allocator;
   uint32_t thread_count;  // runnable threads of a run
-  uint32_t serial;
+  uint32_t worker_count;
+  uint32_t idle_words;  // of |idle| in use
   uint32_t scratch_bytes;
-  // Under |lock|: taking and giving seats, growing scratch.
-  pthread_mutex_t lock;
-  uint32_t free_seats[SLIP__MAX_SEATS];  // indices of seats given back
-  uint32_t free_count;
-  // Seats [0, thread_count - 1) are the workers', the others the submitters'. Release: pairs with the acquire of whoever walks the seats; a
+  // Set by destroy, read by workers before they park. seq_cst with the idle bits, as a task made ready is (park.h); nothing travels with
+  // it.
+  _Atomic uint32_t stop;
+  // Seats [0, worker_count) are the workers', the others the submitters'. Release: pairs with the acquire of whoever walks the seats; a
   // seat's content is complete before it is counted.
   _Atomic uint32_t seat_count;
   slip__seat_t *seats[SLIP__MAX_SEATS];
+  // A bit for each worker that sleeps or is about to (park.h).
+  _Alignas(128) _Atomic uint64_t idle[SLIP__IDLE_WORDS];
+  _Alignas(128) slip__board_t board;
+  // Under |lock|: taking and giving seats, growing scratch.
+  pthread_mutex_t lock;
+  uint32_t free_count;
+  uint32_t free_seats[SLIP__MAX_SEATS];  // indices of seats given back
 };
 
 #endif  // SLIPSTREAM_SRC_GRAPH_STATE_H_

@@ -20,6 +20,7 @@ static bool slip__workspace_add(uint64_t *inout_total, uint64_t count, uint64_t 
 
 typedef struct slip__workspace_layout_t {
   uint64_t slots[SLIP__RING_COUNT], blocks[SLIP__RING_COUNT], heap[SLIP__RING_COUNT], edges[SLIP__RING_COUNT];
+  uint64_t map, map_capacity;
   uint64_t total;
 } slip__workspace_layout_t;
 
@@ -32,7 +33,10 @@ static bool slip__workspace_plan(const slip__workspace_options_t *options, slip_
            slip__workspace_add(&layout->total, options->heap_bytes[i], 1, &layout->heap[i]) &&
            slip__workspace_add(&layout->total, options->dependency_pool[i], sizeof(slip__edge_t), &layout->edges[i]);
   }
-  return fits;
+  layout->map_capacity = 0;
+  for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) layout->map_capacity += options->dependency_pool[i];
+  uint64_t map_bytes = slip__region_map_bytes(layout->map_capacity);
+  return fits && map_bytes && slip__workspace_add(&layout->total, map_bytes, 1, &layout->map);
 }
 
 static slip_status_t slip__workspace_check(const slip__workspace_options_t *options) {
@@ -82,6 +86,7 @@ slip_status_t slip__workspace_create(slip__engine_t *engine, const slip__workspa
   workspace->budget_bytes = options->budget_bytes;
   workspace->reserved_bytes = (size_t)layout.total;
   slip__workspace_place(workspace, options, &layout);
+  slip__region_map_initialize(&workspace->map, (char *)memory + layout.map, (uint32_t)layout.map_capacity);
   slip_status_t status = slip__engine_take_seat(engine, &workspace->seat);
   if (!slip_status_is_ok(status)) {
     slip__memory_release(memory, (size_t)layout.total);
@@ -98,7 +103,7 @@ void slip__workspace_destroy(slip__workspace_t *workspace) {
 }
 
 uint64_t slip__workspace_committed_bytes(const slip__workspace_t *workspace) {
-  uint64_t bytes = (sizeof(*workspace) + 4095) & ~(uint64_t)4095;
+  uint64_t bytes = ((sizeof(*workspace) + 4095) & ~(uint64_t)4095) + slip__region_map_committed_bytes(&workspace->map);
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) bytes += slip__ring_committed_bytes(&workspace->rings[i]);
   return bytes;
 }

@@ -3,6 +3,7 @@
 #ifndef SLIPSTREAM_SRC_GRAPH_WORKSPACE_H_
 #define SLIPSTREAM_SRC_GRAPH_WORKSPACE_H_
 
+#include "graph/region_map.h"
 #include "graph/ring.h"
 #include "graph/seat.h"
 
@@ -39,6 +40,7 @@ struct slip__workspace_t {
   slip_task_t held_task;
   uint32_t held_access_count;
   slip__access_t accesses[SLIP__MAX_ACCESSES];  // of the task being submitted, or held
+  slip__region_map_t map;
   slip__ring_t rings[SLIP__RING_COUNT];
   slip__scope_t scopes[SLIP__MAX_SCOPE_DEPTH + 1];
   slip_ktensor_t predicate_view;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/board.h"
+
+#include "graph/execute.h"
+#include "graph/park.h"
+#include "graph/state.h"
+
+void slip__board_initialize(slip__board_t *board) {
+  atomic_store_explicit(&board->free, ((1u << SLIP__BOARD_ENTRIES) - 1u) & ~(1u << SLIP__BOARD_GANG), memory_order_relaxed);
+}
+
+static void slip__board_lock(slip__board_t *board) {
+  while (atomic_exchange_explicit(&board->gang_lock, 1, memory_order_acquire)) slip__cpu_relax();
+}
+static void slip__board_unlock(slip__board_t *board) {
+  atomic_store_explicit(&board->gang_lock, 0, memory_order_release);
+}
+
+// The index of an entry for the calling thread to fill, or 0 if all are in use.
+static uint32_t slip__board_take_entry(slip__board_t *board) {
+  uint32_t free = atomic_load_explicit(&board->free, memory_order_relaxed);
+  while (free) {
+    uint32_t bit = free & (~free + 1u);
+    if (atomic_compare_exchange_weak_explicit(&board->free, &free, free & ~bit, memory_order_acquire, memory_order_relaxed)) {
+      return (uint32_t)__builtin_ctz(bit);
+    }
+  }
+  return 0;
+}
+
+static void slip__board_open(slip__engine_t *engine, uint32_t index, slip__slot_t *slot) {
+  slip__board_entry_t *entry = &engine->board.entries[index];
+  uint64_t epoch = (atomic_load_explicit(&entry->claim, memory_order_relaxed) >> 32) + 1;
+  atomic_store_explicit(&entry->slot, slot, memory_order_relaxed);
+  atomic_store_explicit(&entry->block_count, slot->block_count, memory_order_relaxed);
+  atomic_store_explicit(&entry->left, slot->block_count, memory_order_relaxed);
+  atomic_store_explicit(&entry->claim, epoch << 32, memory_order_release);
+  (void)atomic_fetch_or_explicit(&engine->board.open, 1u << index, memory_order_seq_cst);
+  slip__wake_workers(engine, slot->block_count - 1);
+}
+
+// The next gang takes the entry over, or it stands empty.
+static void slip__board_end_gang(slip__engine_t *engine) {
+  slip__board_t *board = &engine->board;
+  slip__board_lock(board);
+  slip__slot_t *next = board->gang_first;
+  if (next) board->gang_first = next->next;
+  board->gang_active = next != NULL;
+  slip__board_unlock(board);
+  if (next) slip__board_open(engine, SLIP__BOARD_GANG, next);
+}
+
+// Takes down the sign of an exhausted entry. The entry may have been opened again meanwhile, with its sign just taken down: then it is put
+// up again. The acquire pairs with the release of slip__board_open's fetch_or, which comes after its store of the claim.
+static void slip__board_close(slip__board_t *board, uint32_t index) {
+  slip__board_entry_t *entry = &board->entries[index];
+  (void)atomic_fetch_and_explicit(&board->open, ~(1u << index), memory_order_acq_rel);
+  uint64_t claim = atomic_load_explicit(&entry->claim, memory_order_acquire);
+  if ((uint32_t)claim >= atomic_load_explicit(&entry->block_count, memory_order_relaxed)) return;
+  (void)atomic_fetch_or_explicit(&board->open, 1u << index, memory_order_seq_cst);
+}
+
+// Claims blocks of entry |index| once. False if there were none.
+static bool slip__board_work(slip__engine_t *engine, slip__seat_t *seat, uint32_t index, slip__slot_t **out_next) {
+  slip__board_entry_t *entry = &engine->board.entries[index];
+  uint64_t claim = atomic_load_explicit(&entry->claim, memory_order_acquire);
+  uint32_t first, count;
+  slip__slot_t *slot;
+  *out_next = NULL;
+  do {
+    first = (uint32_t)claim;
+    uint32_t all = atomic_load_explicit(&entry->block_count, memory_order_relaxed);
+    slot = atomic_load_explicit(&entry->slot, memory_order_relaxed);
+    if (first >= all) {
+      slip__board_close(&engine->board, index);
+      return false;
+    }
+    count = index == SLIP__BOARD_GANG ? 1 : (all - first) / (2 * engine->thread_count);
+    if (count == 0) count = 1;
+  } while (!atomic_compare_exchange_weak_explicit(&entry->claim, &claim, claim + count, memory_order_acquire, memory_order_acquire));
+
+  // A gang that has started runs to its end: its blocks may wait for each other.
+  if (index == SLIP__BOARD_GANG || !slip__workspace_failed(slot->workspace)) slip__execute_blocks(slot, seat, first, count);
+  if (atomic_fetch_sub_explicit(&entry->left, count, memory_order_acq_rel) == count) {
+    slot->ran = 1;
+    if (index == SLIP__BOARD_GANG) {
+      slip__board_end_gang(engine);
+    } else {
+      (void)atomic_fetch_or_explicit(&engine->board.free, 1u << index, memory_order_release);
+    }
+    *out_next = slip__complete(engine, seat, slot);
+  }
+  return true;
+}
+
+static slip__slot_t *slip__board_run_gang(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
+  slip__board_t *board = &engine->board;
+  slip__slot_t *next = NULL;
+  slip__board_lock(board);
+  bool first = !board->gang_active;
+  if (first) {
+    board->gang_active = true;
+  } else {
+    slot->next = NULL;
+    if (board->gang_first) board->gang_last->next = slot;
+    if (!board->gang_first) board->gang_first = slot;
+    board->gang_last = slot;
+  }
+  slip__board_unlock(board);
+  if (!first) return NULL;
+  slip__board_open(engine, SLIP__BOARD_GANG, slot);
+  (void)slip__board_work(engine, seat, SLIP__BOARD_GANG, &next);
+  return next;
+}
+
+slip__slot_t *slip__board_run(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
+  if (slot->flags & SLIP_SUBMIT_GANG) return slip__board_run_gang(engine, seat, slot);
+  uint32_t index = slip__board_take_entry(&engine->board);
+  if (index == 0) {  // more tasks with blocks are running than anyone could help with
+    slip__execute_blocks(slot, seat, 0, slot->block_count);
+    slot->ran = 1;
+    return slip__complete(engine, seat, slot);
+  }
+  slip__board_open(engine, index, slot);
+  slip__slot_t *next = NULL;
+  // A waiting gang comes first even here: the blocks are on the board, somebody will take them.
+  while (!slip__board_gang_waits(&engine->board) && slip__board_work(engine, seat, index, &next)) {
+    if (next) return next;
+  }
+  return next;
+}
+
+bool slip__board_join(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t **out_next) {
+  uint32_t open = atomic_load_explicit(&engine->board.open, memory_order_seq_cst);
+  *out_next = NULL;
+  while (open) {
+    uint32_t index = (uint32_t)__builtin_ctz(open);
+    if (slip__board_work(engine, seat, index, out_next)) return true;
+    open &= open - 1;
+  }
+  return false;
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue of ready tasks: one thread puts in, any thread takes out, oldest first. Single-producer, multi-consumer, bounded.
+//
+// A position is claimed by moving |top|; positions never come back (64 bits), so there is no ABA. The owner takes like everybody else:
+// first in, first out is the order in which slots retire, and it lets a thief claim several tasks by one exchange.
+//
+//   word    operation                     order      pairs with
+//   bottom  push, after the item (store)  seq_cst    release: the acquire in take makes the item and its slot visible. seq_cst: a pusher
+//   that then
+//                                                    finds no sleeper, and a sleeper that finds no task, cannot both be (park.h)
+//           take (load)                   seq_cst    see above
+//   top     take claims (CAS)             acq_rel    release: the acquire in push; an item is overwritten only after its claimer has read
+//   it
+//           push looks for room (load)    acquire    the CAS in take
+//   items   load and store                relaxed    ordered by the two words; a value read before a failed claim is thrown away
+#ifndef SLIPSTREAM_SRC_GRAPH_QUEUE_H_
+#define SLIPSTREAM_SRC_GRAPH_QUEUE_H_
+
+#include "graph/slot.h"
+
+#define SLIP__QUEUE_CAPACITY 2048  // a power of two; what does not fit goes to the owner's overflow list
+#define SLIP__QUEUE_BATCH    8     // most tasks taken at once
+
+typedef struct slip__queue_t {
+  _Alignas(128) _Atomic(uint64_t) top;     // consumers
+  _Alignas(128) _Atomic(uint64_t) bottom;  // the owner
+  uint64_t top_seen;                       // the owner's: a |top| it has read
+  _Alignas(128) _Atomic(slip__slot_t *) items[SLIP__QUEUE_CAPACITY];
+} slip__queue_t;
+
+// Owner only. False if there is no room.
+static inline bool slip__queue_push(slip__queue_t *queue, slip__slot_t *slot) {
+  uint64_t bottom = atomic_load_explicit(&queue->bottom, memory_order_relaxed);
+  if (bottom - queue->top_seen >= SLIP__QUEUE_CAPACITY) {
+    queue->top_seen = atomic_load_explicit(&queue->top, memory_order_acquire);
+    if (bottom - queue->top_seen >= SLIP__QUEUE_CAPACITY) return false;
+  }
+  atomic_store_explicit(&queue->items[bottom % SLIP__QUEUE_CAPACITY], slot, memory_order_relaxed);
+  atomic_store_explicit(&queue->bottom, bottom + 1, memory_order_seq_cst);
+  return true;
+}
+
+// Tasks waiting, at some recent moment.
+static inline uint64_t slip__queue_size(slip__queue_t *queue) {
+  uint64_t top = atomic_load_explicit(&queue->top, memory_order_relaxed);
+  uint64_t bottom = atomic_load_explicit(&queue->bottom, memory_order_seq_cst);
+  return bottom > top ? bottom - top : 0;
+}
+
+// Takes at most SLIP__QUEUE_BATCH tasks, and no more than 1/(2 |threads|) of what is there, so that a long task never hides others behind
+// it while somebody is idle. Returns how many; 0 if there were none or another thread was faster.
+static inline uint32_t slip__queue_take(slip__queue_t *queue, uint32_t threads, slip__slot_t **out) {
+  uint64_t top = atomic_load_explicit(&queue->top, memory_order_acquire);
+  uint64_t bottom = atomic_load_explicit(&queue->bottom, memory_order_seq_cst);
+  if (bottom <= top) return 0;
+  uint64_t count = (bottom - top) / (2 * (uint64_t)threads);
+  if (count < 1) count = 1;
+  if (count > SLIP__QUEUE_BATCH) count = SLIP__QUEUE_BATCH;
+  for (uint64_t i = 0; i < count; ++i) {
+    out[i] = atomic_load_explicit(&queue->items[(top + i) % SLIP__QUEUE_CAPACITY], memory_order_relaxed);
+  }
+  bool claimed = atomic_compare_exchange_strong_explicit(&queue->top, &top, top + count, memory_order_acq_rel, memory_order_relaxed);
+  return claimed ? (uint32_t)count : 0;
+}
+
+#endif  // SLIPSTREAM_SRC_GRAPH_QUEUE_H_
