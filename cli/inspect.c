@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,18 +82,39 @@ static json_t *cli_target_json(const char *path, const char *target) {
   return image;
 }
 
+// Opens an artifact that has nothing for this machine by one of its images' names.
+static slip_artifact_t *cli_artifact_open_foreign(const char *path) {
+  char folder[4096], target[256];
+  slip_artifact_t *artifact = NULL;
+  snprintf(folder, sizeof(folder), "%s/image", path);
+  DIR *directory = opendir(folder);
+  for (struct dirent *entry = directory ? readdir(directory) : NULL; entry && !artifact; entry = readdir(directory)) {
+    const char *dot = strrchr(entry->d_name, '.');
+    if (!dot || strcmp(dot, ".img") != 0) continue;
+    snprintf(target, sizeof(target), "%.*s", (int)(dot - entry->d_name), entry->d_name);
+    const slip_artifact_options_t options = {(uint32_t)sizeof(options), 0, target};
+    slip_status_free(slip_artifact_open(path, &options, slip_allocator_system(), &artifact));
+  }
+  if (directory) closedir(directory);
+  return artifact;
+}
+
 static slip_status_t cli_artifact_json(const char *path, json_t **out) {
   slip_artifact_t *artifact = NULL;
   *out = NULL;
-  SLIP_RETURN_IF_ERROR(slip_artifact_open(path, NULL, slip_allocator_system(), &artifact));
+  slip_status_t status = slip_artifact_open(path, NULL, slip_allocator_system(), &artifact);
+  bool runs_here = slip_status_is_ok(status);
+  if (slip_status_code(status) == SLIP_CODE_INCOMPATIBLE) artifact = cli_artifact_open_foreign(path);
+  if (!artifact) return status;
+  slip_status_free(status);
   json_t *images = json_array();
   for (size_t i = 0; i < slip_artifact_target_count(artifact); ++i) {
     json_array_append_new(images, cli_target_json(path, slip_artifact_target_at(artifact, i)));
   }
-  *out = json_pack("{s:s,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o}", "name", slip_artifact_name(artifact), "platform",
-                   slip_platform_name(slip_artifact_platform(artifact)), "target", slip_artifact_target(artifact), "contract",
-                   cli_contract_name(slip_artifact_contract(artifact)), "key", slip_artifact_key(artifact), "params",
-                   cli_signature_json(slip_artifact_params(artifact)), "lowered_params",
+  *out = json_pack("{s:s,s:s,s:s,s:b,s:s,s:s,s:o,s:o,s:o,s:o}", "name", slip_artifact_name(artifact), "platform",
+                   slip_platform_name(slip_artifact_platform(artifact)), "target", slip_artifact_target(artifact), "runs_here",
+                   (int)runs_here, "contract", cli_contract_name(slip_artifact_contract(artifact)), "key", slip_artifact_key(artifact),
+                   "params", cli_signature_json(slip_artifact_params(artifact)), "lowered_params",
                    cli_signature_json(slip_artifact_lowered_params(artifact)), "images", images, "metadata",
                    json_loads(slip_artifact_metadata_json(artifact), 0, NULL));
   slip_artifact_release(artifact);
@@ -125,8 +147,9 @@ static void cli_print_image(const json_t *image) {
 static void cli_print_artifact(const json_t *artifact) {
   size_t i;
   const json_t *image;
-  printf("%s: %s contract, platform %s, runs here as %s\n", cli_text(artifact, "name"), cli_text(artifact, "contract"),
-         cli_text(artifact, "platform"), cli_text(artifact, "target"));
+  printf(
+      "%s: %s contract, platform %s, %s %s\n", cli_text(artifact, "name"), cli_text(artifact, "contract"), cli_text(artifact, "platform"),
+      json_is_true(json_object_get(artifact, "runs_here")) ? "runs here as" : "does not run here, only on", cli_text(artifact, "target"));
   printf("params  %s\n", cli_text(artifact, "params"));
   if (strcmp(cli_text(artifact, "params"), cli_text(artifact, "lowered_params")) != 0)
     printf("lowered %s\n", cli_text(artifact, "lowered_params"));

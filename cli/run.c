@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bind.h"
 #include "io/npy.h"
@@ -24,6 +25,7 @@ static const cli_option_t cli_run_options[] = {
 // Values of an output that is written to no file are shown up to this count.
 #define CLI_SHOWN_VALUES 8
 #define CLI_BENCH_MAX    10000000
+#define CLI_PROGRESS_NS  200000000u
 
 typedef struct cli_session_t {
   const cli_invocation_t *invocation;
@@ -114,7 +116,15 @@ static slip_status_t cli_session_bench(cli_session_t *s) {
   if (count == 0) return slip_ok_status();
   s->times_ns = calloc(count, sizeof(*s->times_ns));
   if (!s->times_ns) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "no memory for %llu times", (unsigned long long)count);
-  for (; s->time_count < count; ++s->time_count) SLIP_RETURN_IF_ERROR(cli_session_launch(s, &s->times_ns[s->time_count]));
+  bool shown = false;
+  for (uint64_t last = cli_now_ns(); s->time_count < count; ++s->time_count) {
+    SLIP_RETURN_IF_ERROR(cli_session_launch(s, &s->times_ns[s->time_count]));
+    if (s->invocation->json || !isatty(2) || cli_now_ns() - last < CLI_PROGRESS_NS) continue;
+    last = cli_now_ns();
+    shown = true;
+    fprintf(stderr, "\r\033[K[%zu/%llu] launches", s->time_count + 1, (unsigned long long)count);
+  }
+  if (shown) fprintf(stderr, "\r\033[K");
   qsort(s->times_ns, s->time_count, sizeof(*s->times_ns), cli_time_order);
   return slip_ok_status();
 }

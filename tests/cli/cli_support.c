@@ -123,3 +123,12 @@ void mount_small(const char *name, size_t size) {
     slip_test_skip("a file system of its own needs root (CAP_SYS_ADMIN)");
   }
 }
+
+void become_nobody(void) {
+  if (geteuid() != 0) return;  // an ordinary user already
+  SLIP_CHECK_EQ(chmod(slip_test_temporary_directory(), 0777), 0);
+  if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0) slip_test_skip("another user cannot be taken on");
+  if (access(program(), X_OK) != 0 || access(slip_test_temporary_directory(), W_OK) != 0) {
+    slip_test_skip("an ordinary user cannot reach %s", program());
+  }
+}

@@ -31,5 +31,7 @@ void write_safetensors(const char *name, const char *header, const void *data, s
 size_t count_files(const char *part);
 // A tmpfs of |size| bytes at |name| in the test's directory, seen by this test only. Skips the test where that is not allowed.
 void mount_small(const char *name, size_t size);
+// From here on the test and what it starts are an ordinary user that owns nothing. Skips the test where that is not possible.
+void become_nobody(void);
 
 #endif  // SLIPSTREAM_TESTS_CLI_CLI_SUPPORT_H_

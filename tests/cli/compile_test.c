@@ -81,11 +81,19 @@ SLIP_TEST_TIMEOUT(compile_outputs_that_cannot_be, 120) {
   SLIP(3, "x86-64-v9", "compile", AXPY, "--target", "x86-64-v9");
 }
 
-SLIP_TEST_TIMEOUT(compile_unreadable_manifest, 120) {
-  if (geteuid() == 0) slip_test_skip("root reads everything");
+SLIP_TEST_TIMEOUT(compile_unreadable_files, 120) {
   write_text("secret.json", "{}");
+  write_text("p.json",
+             "{\"slip\": 1, \"name\": \"p\", \"kernels\": [], \"sources\": [\"secret.c\"],\n"
+             "\"entry\": {\"name\": \"e\", \"signature\": \"(in x: f32[N])\"}}\n");
+  write_text("secret.c", "");
+  SLIP_CHECK_EQ(mkdir(in_test("closed"), 0555), 0);
   SLIP_CHECK_EQ(chmod(in_test("secret.json"), 0), 0);
-  SLIP(1, "Permission denied", "compile", "secret.json");
+  SLIP_CHECK_EQ(chmod(in_test("secret.c"), 0), 0);
+  become_nobody();
+  SLIP(1, "IO: cannot open \"secret.json\": Permission denied", "compile", "secret.json");
+  SLIP(3, "Permission denied", "compile", "p.json");
+  SLIP(1, "Permission denied", "compile", AXPY, "-o", "closed/a.slipc");
 }
 
 SLIP_TEST_TIMEOUT(compile_full_disk_leaves_nothing, 120) {

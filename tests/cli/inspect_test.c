@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dirent.h>
+#include <unistd.h>
 
 #include "cli_support.h"
 
@@ -62,4 +63,17 @@ SLIP_TEST(doctor_and_help) {
   SLIP(0, "Usage: slip run", "help", "run");
   SLIP(0, "Usage: slip compile", "compile", "--help");
   SLIP(2, "there is no command 'fly'", "help", "fly");
+}
+
+SLIP_TEST_TIMEOUT(inspect_artifact_of_another_machine, 120) {
+  if (access("/usr/bin/aarch64-linux-gnu-gcc", X_OK) != 0) slip_test_skip("needs aarch64-linux-gnu-gcc (Debian: gcc-aarch64-linux-gnu)");
+#if defined(__aarch64__)
+  slip_test_skip("this is that machine");
+#endif
+  SLIP(3, "name a cross compiler", "compile", in_source("examples/axpy/axpy.json"), "-o", "a.slipc", "--target", "aarch64", "--compiler",
+       "gcc");
+  SLIP(0, NULL, "compile", in_source("examples/axpy/axpy.json"), "-o", "a.slipc", "--target", "aarch64", "--compiler",
+       "aarch64-linux-gnu-gcc");
+  SLIP(0, "does not run here, only on aarch64", "inspect", "a.slipc");
+  SLIP(1, "INCOMPATIBLE", "run", "a.slipc");
 }

@@ -182,6 +182,16 @@ SLIP_TEST_TIMEOUT(run_outputs_that_cannot_be_written, 120) {
   SLIP(1, ".safetensors", GOOD, "--out", "y=@y.safetensors");
 }
 
+SLIP_TEST_TIMEOUT(run_unreadable_files, 120) {
+  make_kinds();
+  SLIP_CHECK_EQ(chmod(in_test("x.npy"), 0), 0);
+  SLIP_CHECK_EQ(mkdir(in_test("closed"), 0555), 0);
+  become_nobody();
+  SLIP(1, "IO: cannot open \"x.npy\": Permission denied", GOOD);
+  SLIP(1, "Permission denied", "run", "k.slipc", "--arg", "x=@w.npy", "--arg", "layer_0_w=@w.npy", "--arg", "s=@s.npy", ARGS_SCALARS,
+       "--dim", "M=1", "--out", "y=@closed/y.npy");
+}
+
 SLIP_TEST_TIMEOUT(run_full_disk_leaves_the_old_file, 120) {
   make_kinds();
   mount_small("disk", 8192);
