@@ -9,6 +9,7 @@ slip_status_t slip__artifact_json_load(slip_const_bytes_t text, const char *file
   if (*out) return slip_ok_status();
   switch (json_error_code(&error)) {
     case json_error_out_of_memory:
+    case json_error_unknown:  // jansson says nothing where one of its own small blocks could not be had
       return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "reading %s", file);
     case json_error_duplicate_key:
     case json_error_numeric_overflow:

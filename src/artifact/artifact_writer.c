@@ -58,18 +58,25 @@ static slip_status_t slip__artifact_entry_json(const slip__artifact_entry_t *ent
   return status;
 }
 
+// NULL where memory is short, as of the next one.
 static json_t *slip__artifact_targets_json(const slip__artifact_plan_t *plan) {
   json_t *targets = json_array();
-  for (size_t i = 0; i < plan->desc->image_count; ++i) (void)json_array_append_new(targets, json_string(plan->targets[i]));
-  return targets;
+  int failed = 0;
+  for (size_t i = 0; i < plan->desc->image_count; ++i) failed |= json_array_append_new(targets, json_string(plan->targets[i]));
+  if (!failed) return targets;
+  json_decref(targets);
+  return NULL;
 }
 
 static json_t *slip__artifact_toolchain_json(const slip__artifact_desc_t *desc) {
   json_t *toolchain = json_object();
+  int failed = 0;
   for (size_t i = 0; i < desc->toolchain_count; ++i) {
-    (void)json_object_set_new(toolchain, desc->toolchain[i].key, json_string(desc->toolchain[i].value));
+    failed |= json_object_set_new(toolchain, desc->toolchain[i].key, json_string(desc->toolchain[i].value));
   }
-  return toolchain;
+  if (!failed) return toolchain;
+  json_decref(toolchain);
+  return NULL;
 }
 
 static slip_status_t slip__artifact_metadata_json(const slip__artifact_plan_t *plan, json_t **out) {
@@ -84,12 +91,14 @@ static slip_status_t slip__artifact_metadata_json(const slip__artifact_plan_t *p
   if (!root) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "writing " SLIP__METADATA_NAME);
   slip_status_t status = slip__artifact_entry_json(&desc->entries[0], plan->allocator, root);
   json_t *entries = desc->entry_count > 1 ? json_array() : NULL;
+  int entries_failed = 0;
   for (size_t i = 1; i < desc->entry_count && slip_status_is_ok(status); ++i) {
     json_t *entry = json_pack("{ss}", "name", desc->entries[i].name);
     status = slip__artifact_entry_json(&desc->entries[i], plan->allocator, entry);
-    (void)json_array_append_new(entries, entry);
+    entries_failed |= json_array_append_new(entries, entry);
   }
-  int failed = entries ? json_object_set_new(root, "entries", entries) : 0;
+  int failed = entries_failed;
+  failed |= entries ? json_object_set_new(root, "entries", entries) : 0;
   failed |= json_object_set_new(root, "execution_mode", json_string(desc->platform == SLIP_PLATFORM_SIM ? "sim" : "onboard"));
   failed |= json_object_set_new(root, "capabilities", json_pack("[s]", contract));
   failed |= json_object_set_new(root, "toolchain", slip__artifact_toolchain_json(desc));
@@ -148,8 +157,11 @@ static slip_status_t slip__artifact_check_desc(const slip__artifact_desc_t *desc
     }
   }
   for (size_t i = 0; i < desc->toolchain_count; ++i) {
-    json_t *probe = json_pack("[s,s]", desc->toolchain[i].key, desc->toolchain[i].value);
-    if (!probe) return SLIP__ARTIFACT_WRONG("fact %zu of the toolchain is not UTF-8", i);
+    json_error_t error;
+    json_t *probe = json_pack_ex(&error, 0, "[s,s]", desc->toolchain[i].key, desc->toolchain[i].value);
+    bool wrong = json_error_code(&error) == json_error_invalid_utf8 || json_error_code(&error) == json_error_null_value;
+    if (!probe && wrong) return SLIP__ARTIFACT_WRONG("fact %zu of the toolchain is not UTF-8", i);
+    if (!probe) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "writing " SLIP__METADATA_NAME);
     json_decref(probe);
   }
   if (desc->toolchain_count == 0) return SLIP__ARTIFACT_WRONG("the toolchain's identity is missing");
