@@ -7,9 +7,7 @@
 static const cli_command_t *const cli_commands[] = {
     &cli_compile_command,
     &cli_inspect_command,
-#if SLIP_CLI_RUN
     &cli_run_command,
-#endif
     &cli_doctor_command,
 };
 #define CLI_COMMAND_COUNT (sizeof(cli_commands) / sizeof(cli_commands[0]))

@@ -5,31 +5,8 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "compiler/program_test.h"
 #include "slip_test.h"
-
-static const char program_manifest[] =
-    "{\"slip\": 1, \"name\": \"t\", \"entry\": {\"name\": \"t\", \"symbol\": \"t_run\", \"signature\": \"(in x: f32[N], out y: "
-    "f32[N])\"},\n"
-    "\"kernels\": [{\"name\": \"k\", \"symbol\": \"k_run\", \"signature\": \"(in x: f32[N], out y: f32[N])\"}],\n"
-    "\"sources\": [\"src/a.c\", \"src/k.c\"], \"include_dirs\": [\"inc\"], \"defines\": {\"FACTOR\": \"2.0f\"}}\n";
-static const char orchestration[] =
-    "#include \"slip_program.h\"\n"
-    "void t_run(slip_orch_t *o, const slip_oargs_t *args) {\n"
-    "  slip_task_builder_t task;\n"
-    "  slip_task_begin(&task, SLIP_KERNEL_k, 1);\n"
-    "  slip_task_in(&task, &args->tensors[0]);\n"
-    "  slip_task_out_existing(&task, &args->tensors[1]);\n"
-    "  slip_task_submit(o, &task);\n"
-    "}\n";
-static const char kernel[] =
-    "#include \"slip_program.h\"\n"
-    "#include \"scale.h\"\n"
-    "struct big { char bytes[4096]; };\n"
-    "void k_run(const slip_kargs_t *a, slip_block_t b) {\n"
-    "  (void)b;\n"
-    "  for (int64_t i = 0; i < a->tensors[0].dims[0]; ++i) ((float *)a->tensors[1].data)[i] = scale(((float *)a->tensors[0].data)[i]);\n"
-    "}\n";
-static const char header[] = "static inline float scale(float x) { return x * FACTOR; }\n";
 
 typedef struct test_build_t {
   slip__manifest_t manifest;
@@ -38,29 +15,6 @@ typedef struct test_build_t {
   slip_compile_options_t options;
   slip_status_t status;
 } test_build_t;
-
-static void write_text(const char *directory, const char *name, const char *text) {
-  char path[512];
-  snprintf(path, sizeof(path), "%s/%s", directory, name);
-  SLIP_CHECK_OK(slip__file_write(path, (slip_const_bytes_t){(const uint8_t *)text, strlen(text)}, 0600, false));
-}
-
-// The program in a fresh directory called |name|, with |kernel_text| as its kernel.
-static const char *make_program(const char *name, const char *kernel_text) {
-  static char paths[8][512];
-  static int next;
-  char *directory = paths[next++ % 8], path[600];
-  snprintf(directory, sizeof(paths[0]), "%s/%s", slip_test_temporary_directory(), name);
-  snprintf(path, sizeof(path), "%s/src", directory);
-  SLIP_CHECK_OK(slip__directory_make_all(path, 0700));
-  snprintf(path, sizeof(path), "%s/inc", directory);
-  SLIP_CHECK_OK(slip__directory_make_all(path, 0700));
-  write_text(directory, "m.json", program_manifest);
-  write_text(directory, "src/a.c", orchestration);
-  write_text(directory, "src/k.c", kernel_text);
-  write_text(directory, "inc/scale.h", header);
-  return directory;
-}
 
 static void run(test_build_t *t, const char *directory) {
   char path[600];
@@ -85,7 +39,7 @@ static test_build_t new_build(const char *targets) {
 
 SLIP_TEST_TIMEOUT(build_makes_checked_objects_for_each_target, 120) {
   test_build_t t = new_build("cpu");
-  run(&t, make_program("p", kernel));
+  run(&t, test_program_make("p", test_program_kernel));
   SLIP_CHECK_OK(t.status);
   SLIP_CHECK(t.build.target_count >= 1);
   SLIP_CHECK_EQ(t.build.progress.done, t.build.progress.total);
@@ -113,7 +67,7 @@ SLIP_TEST_TIMEOUT(build_same_program_elsewhere_gives_the_same_bytes, 120) {
     t.options.debug = 1;
     char directory[16];
     snprintf(directory, sizeof(directory), "%s", i ? "b/longer" : "a");
-    run(&t, make_program(directory, kernel));
+    run(&t, test_program_make(directory, test_program_kernel));
     SLIP_CHECK_OK(t.status);
     hash[i] = slip__hash128(t.build.targets[0].object.bytes);
     finish(&t);
@@ -126,7 +80,7 @@ static void check_refused(const char *kernel_text, const char *code, const char 
   char name[16];
   snprintf(name, sizeof(name), "r%d", count++);
   test_build_t t = new_build(NULL);
-  run(&t, make_program(name, kernel_text));
+  run(&t, test_program_make(name, kernel_text));
   SLIP_CHECK_CODE(t.status, SLIP_CODE_INVALID_ARGUMENT);
   const slip_diagnostic_t *first = NULL;
   for (size_t i = 0; !first; ++i) {
@@ -157,11 +111,12 @@ SLIP_TEST_TIMEOUT(build_errors_are_findings, 240) {
 
 SLIP_TEST_TIMEOUT(build_library_calls_of_the_compiler_are_there, 120) {
   test_build_t t = new_build(NULL);
-  run(&t, make_program("p", KERNEL_HEAD
-                       "#include <assert.h>\n#include <string.h>\nstruct big { char c[9000]; };\n" KERNEL_OPEN
-                       "struct big *s = a->scratch; s[0] = s[1]; memmove(s, &s[2], sizeof(s[0]) - b.index); memset(&s[3], 7, b.index);\n"
-                       "s[4].c[0] = (char)memcmp(s, &s[1], b.count); assert(b.count > 0);\n"
-                       "unsigned __int128 *w = a->scratch; w[0] = w[1] / w[2];\n}\n"));
+  run(&t,
+      test_program_make("p", KERNEL_HEAD
+                        "#include <assert.h>\n#include <string.h>\nstruct big { char c[9000]; };\n" KERNEL_OPEN
+                        "struct big *s = a->scratch; s[0] = s[1]; memmove(s, &s[2], sizeof(s[0]) - b.index); memset(&s[3], 7, b.index);\n"
+                        "s[4].c[0] = (char)memcmp(s, &s[1], b.count); assert(b.count > 0);\n"
+                        "unsigned __int128 *w = a->scratch; w[0] = w[1] / w[2];\n}\n"));
   SLIP_CHECK_OK(t.status);
   finish(&t);
 }
@@ -175,7 +130,7 @@ SLIP_TEST(build_refuses_targets_and_compilers_that_are_none) {
     char name[16];
     snprintf(name, sizeof(name), "t%zu", i);
     test_build_t t = new_build(cases[i].targets);
-    run(&t, make_program(name, kernel));
+    run(&t, test_program_make(name, test_program_kernel));
     SLIP_CHECK_ERROR(t.status, SLIP_CODE_INVALID_ARGUMENT, cases[i].message);
     finish(&t);
   }

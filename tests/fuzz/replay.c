@@ -128,6 +128,7 @@ int main(int argc, char **argv) {
       size_t size = inputs[i].size;
       if (size) memcpy(bytes, inputs[i].bytes, size);
       for (uint64_t n = 1 + next_random(&state) % 4; n > 0; --n) size = mutate(bytes, size, &inputs[next_random(&state) % count], &state);
+      if (slip_fuzz_mend) slip_fuzz_mend(bytes, size, next_random(&state));
       run(bytes, size);
     }
   }
