@@ -1,132 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/front/manifest.h"
 
-#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/allocator.h"
-#include "compiler/front/json_locate.h"
+#include "compiler/front/reader.h"
 #include "os/file.h"
 #include "slipstream/kernel/orch.h"
 
-// One reading. |status| holds what stops it (memory, files); findings about the content go to |diagnostics| and reading goes on, so that
-// one run shows them all.
-typedef struct slip__manifest_reader_t {
-  slip__manifest_t *manifest;
-  slip_diagnostics_t *diagnostics;
-  slip_status_t status;
-} slip__manifest_reader_t;
-
-typedef slip__manifest_reader_t slip__reader_t;
-typedef slip__json_path_t slip__path_t;
-
-static slip__path_t slip__member(const slip__path_t *parent, const char *key) {
-  return (slip__path_t){parent, key, 0};
-}
-static slip__path_t slip__item(const slip__path_t *parent, size_t index) {
-  return (slip__path_t){parent, NULL, index};
-}
-
-// "kernels[0].core: <message>" at the value's place.
-static void slip__reader_error(slip__reader_t *r, const slip__path_t *path, const char *code, const char *hint, const char *format, ...)
-    SLIP_PRINTF(5, 6);
-static void slip__reader_error(slip__reader_t *r, const slip__path_t *path, const char *code, const char *hint, const char *format, ...) {
-  const slip__manifest_t *m = r->manifest;
-  slip__json_position_t position = slip__json_locate((const char *)m->text.data, m->text.size, path);
-  slip__finding_t finding = {SLIP_SEVERITY_ERROR, m->path, position.line, position.column, code, hint};
-  char name[256], message[1024];
-  slip__json_path_format(path, name, sizeof(name));
-  va_list list;
-  va_start(list, format);
-  vsnprintf(message, sizeof(message), format, list);
-  va_end(list);
-  slip__diagnostics_add(r->diagnostics, &finding, "%s%s%s", name, name[0] ? ": " : "", message);
-}
-
-static bool slip__reader_ok(const slip__reader_t *r) {
-  return slip_status_is_ok(r->status);
-}
-
-static const char *slip__json_type_name(const json_t *value) {
-  switch (json_typeof(value)) {
-    case JSON_OBJECT:
-      return "an object";
-    case JSON_ARRAY:
-      return "an array";
-    case JSON_STRING:
-      return "a string";
-    case JSON_INTEGER:
-      return "an integer";
-    case JSON_REAL:
-      return "a number with a fraction";
-    case JSON_TRUE:
-    case JSON_FALSE:
-      return "a boolean";
-    default:
-      return "null";
-  }
-}
-
-static bool slip__reader_type(slip__reader_t *r, const slip__path_t *path, const json_t *value, json_type type, const char *expected) {
-  if (json_typeof(value) == type) return true;
-  slip__reader_error(r, path, "manifest-type", NULL, "expected %s, found %s", expected, slip__json_type_name(value));
-  return false;
-}
-
-static void slip__reader_keys(slip__reader_t *r, const slip__path_t *path, json_t *object, const char *const *allowed) {
-  const char *key;
-  json_t *value;
-  json_object_foreach(object, key, value) {
-    bool known = false;
-    for (size_t i = 0; allowed[i]; ++i) known = known || strcmp(allowed[i], key) == 0;
-    slip__path_t at = slip__member(path, key);
-    if (!known) slip__reader_error(r, &at, "manifest-unknown-key", "the keys are listed in docs/manifest.md", "unknown key");
-  }
-}
-
-// The member's string, copied; NULL if it is absent (an error where |required|) or wrong.
-static const char *slip__reader_string(slip__reader_t *r, const slip__path_t *path, const json_t *object, const char *key, bool required) {
-  json_t *value = json_object_get(object, key);
-  slip__path_t at = slip__member(path, key);
-  if (!value && required) slip__reader_error(r, path, "manifest-missing-key", NULL, "the key \"%s\" is missing", key);
-  if (!value || !slip__reader_ok(r) || !slip__reader_type(r, &at, value, JSON_STRING, "a string")) return NULL;
-  const char *copy = NULL;
-  r->status = slip__arena_copy(&r->manifest->arena, json_string_value(value), json_string_length(value), &copy);
-  return copy;
-}
-
-static uint32_t slip__reader_integer(slip__reader_t *r, const slip__path_t *path, const json_t *object, const char *key, int64_t maximum,
-                                     uint32_t absent) {
-  json_t *value = json_object_get(object, key);
-  slip__path_t at = slip__member(path, key);
-  if (!value || !slip__reader_type(r, &at, value, JSON_INTEGER, "an integer")) return absent;
-  json_int_t number = json_integer_value(value);
-  if (number >= 0 && number <= maximum) return (uint32_t)number;
-  slip__reader_error(r, &at, "manifest-range", NULL, "%lld is outside 0..%lld", (long long)number, (long long)maximum);
-  return absent;
-}
-
-static bool slip__is_identifier(const char *text) {
-  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-  size_t length = strlen(text);
-  if (length == 0 || length > 127 || !strchr(letters, text[0])) return false;
-  for (size_t i = 1; i < length; ++i) {
-    if (!strchr(letters, text[i]) && (text[i] < '0' || text[i] > '9')) return false;
-  }
-  return true;
-}
-
-static const char *slip__reader_identifier(slip__reader_t *r, const slip__path_t *path, const json_t *object, const char *key,
-                                           bool required) {
-  const char *text = slip__reader_string(r, path, object, key, required);
-  if (!text || slip__is_identifier(text)) return text;
-  slip__path_t at = slip__member(path, key);
-  slip__reader_error(r, &at, "manifest-identifier", "use letters, digits and _, at most 127 of them", "\"%s\" is not a C identifier", text);
-  return NULL;
-}
-
 // The C library's names that the glue unit defines, and the object's own symbol.
-static void slip__reader_symbol(slip__reader_t *r, const slip__path_t *path, const char *symbol) {
+static void slip__manifest_symbol(slip__reader_t *r, const slip__path_t *path, const char *symbol) {
   static const char *const reserved[] = {"slip_object", "memcpy", "memmove", "memset", "memcmp", "__assert_fail"};
   slip__path_t at = slip__member(path, "symbol");
   for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); ++i) {
@@ -137,12 +21,13 @@ static void slip__reader_symbol(slip__reader_t *r, const slip__path_t *path, con
 }
 
 // The signature of |object|, created; NULL if it is absent or wrong. Released by whoever gets it.
-static slip_signature_t *slip__reader_signature(slip__reader_t *r, const slip__path_t *path, const json_t *object, const char **out_text) {
+static slip_signature_t *slip__manifest_signature(slip__reader_t *r, const slip__path_t *path, const json_t *object,
+                                                  const char **out_text) {
   const char *text = slip__reader_string(r, path, object, "signature", true);
   *out_text = text;
   if (!text) return NULL;
   slip_signature_t *signature = NULL;
-  slip_status_t status = slip_signature_parse(text, strlen(text), r->manifest->allocator, &signature);
+  slip_status_t status = slip_signature_parse(text, strlen(text), r->arena->allocator, &signature);
   if (slip_status_code(status) == SLIP_CODE_OUT_OF_MEMORY) {
     r->status = status;
   } else if (!slip_status_is_ok(status)) {
@@ -154,7 +39,7 @@ static slip_signature_t *slip__reader_signature(slip__reader_t *r, const slip__p
   return signature;
 }
 
-static void slip__reader_layouts(slip__reader_t *r, const slip__path_t *at, const slip_signature_t *signature) {
+static void slip__manifest_layouts(slip__reader_t *r, const slip__path_t *at, const slip_signature_t *signature) {
   for (size_t i = 0; i < slip_signature_param_count(signature); ++i) {
     const slip_param_t *param = slip_signature_param(signature, i);
     if (param->layout != SLIP_LAYOUT_NZ) continue;
@@ -163,27 +48,27 @@ static void slip__reader_layouts(slip__reader_t *r, const slip__path_t *at, cons
   }
 }
 
-static void slip__reader_entry(slip__reader_t *r, const slip__path_t *path, json_t *object, slip__manifest_entry_t *entry) {
+static void slip__manifest_entry(slip__reader_t *r, const slip__path_t *path, json_t *object, slip__manifest_entry_t *entry) {
   static const char *const keys[] = {"name", "symbol", "signature", NULL};
   if (!slip__reader_type(r, path, object, JSON_OBJECT, "an object")) return;
   slip__reader_keys(r, path, object, keys);
   entry->name = slip__reader_identifier(r, path, object, "name", true);
   entry->symbol = slip__reader_identifier(r, path, object, "symbol", false);
   if (!entry->symbol) entry->symbol = entry->name;
-  if (entry->symbol) slip__reader_symbol(r, path, entry->symbol);
+  if (entry->symbol) slip__manifest_symbol(r, path, entry->symbol);
   const char *text;
-  entry->signature = slip__reader_signature(r, path, object, &text);
+  entry->signature = slip__manifest_signature(r, path, object, &text);
   if (!entry->signature) return;
   slip__path_t at = slip__member(path, "signature");
   entry->tensor_count = (uint32_t)slip_signature_tensor_count(entry->signature);
   entry->scalar_count = (uint32_t)slip_signature_scalar_count(entry->signature);
-  slip__reader_layouts(r, &at, entry->signature);
+  slip__manifest_layouts(r, &at, entry->signature);
   slip_status_t status = slip_signature_check_capacity(entry->signature);
   if (!slip_status_is_ok(status)) slip__reader_error(r, &at, "manifest-capacity", NULL, "%s", slip_status_message(status));
   slip_status_free(status);
 }
 
-static uint32_t slip__reader_core(slip__reader_t *r, const slip__path_t *path, json_t *object) {
+static uint32_t slip__manifest_core(slip__reader_t *r, const slip__path_t *path, json_t *object) {
   static const char *const names[] = {"any", "matrix", "vector", "mixed"};  // by slip_core_e
   const char *text = slip__reader_string(r, path, object, "core", false);
   if (!text) return SLIP_CORE_ANY;
@@ -195,17 +80,17 @@ static uint32_t slip__reader_core(slip__reader_t *r, const slip__path_t *path, j
   return SLIP_CORE_ANY;
 }
 
-static void slip__reader_kernel(slip__reader_t *r, const slip__path_t *path, json_t *object, slip__manifest_kernel_t *kernel) {
+static void slip__manifest_kernel(slip__reader_t *r, const slip__path_t *path, json_t *object, slip__manifest_kernel_t *kernel) {
   static const char *const keys[] = {"name", "symbol", "signature", "core", "scratch_bytes", NULL};
   if (!slip__reader_type(r, path, object, JSON_OBJECT, "an object")) return;
   slip__reader_keys(r, path, object, keys);
   kernel->name = slip__reader_identifier(r, path, object, "name", true);
   kernel->symbol = slip__reader_identifier(r, path, object, "symbol", false);
   if (!kernel->symbol) kernel->symbol = kernel->name;
-  if (kernel->symbol) slip__reader_symbol(r, path, kernel->symbol);
-  kernel->core = slip__reader_core(r, path, object);
+  if (kernel->symbol) slip__manifest_symbol(r, path, kernel->symbol);
+  kernel->core = slip__manifest_core(r, path, object);
   kernel->scratch_bytes = slip__reader_integer(r, path, object, "scratch_bytes", 1 << 30, 0);
-  slip_signature_t *signature = slip__reader_signature(r, path, object, &kernel->signature_text);
+  slip_signature_t *signature = slip__manifest_signature(r, path, object, &kernel->signature_text);
   if (!signature) return;
   size_t tensors = slip_signature_tensor_count(signature), scalars = slip_signature_scalar_count(signature);
   slip__path_t at = slip__member(path, "signature");
@@ -223,45 +108,9 @@ static void slip__reader_kernel(slip__reader_t *r, const slip__path_t *path, jso
   slip_signature_release(signature);
 }
 
-// The array |key|, with room for its items in |*out_items|; NULL if it is absent, wrong, too long, or memory is short.
-static json_t *slip__reader_array(slip__reader_t *r, const slip__path_t *path, const json_t *object, const char *key, bool required,
-                                  size_t minimum, size_t maximum, size_t item_size, void **out_items) {
-  json_t *value = json_object_get(object, key);
-  slip__path_t at = slip__member(path, key);
-  if (!value && required) slip__reader_error(r, path, "manifest-missing-key", NULL, "the key \"%s\" is missing", key);
-  if (!value || !slip__reader_ok(r) || !slip__reader_type(r, &at, value, JSON_ARRAY, "an array")) return NULL;
-  size_t count = json_array_size(value);
-  if (count < minimum || count > maximum) {
-    slip__reader_error(r, &at, "manifest-range", NULL, "%zu items, expected %zu to %zu", count, minimum, maximum);
-    return NULL;
-  }
-  r->status = slip__arena_alloc(&r->manifest->arena, count * item_size, out_items);
-  return slip__reader_ok(r) ? value : NULL;
-}
-
-static void slip__reader_strings(slip__reader_t *r, const slip__path_t *path, const json_t *object, const char *key, bool required,
-                                 size_t minimum, size_t maximum, const char ***out_items, size_t *out_count) {
-  void *items = NULL;
-  json_t *array = slip__reader_array(r, path, object, key, required, minimum, maximum, sizeof(char *), &items);
-  slip__path_t list = slip__member(path, key);
-  *out_items = items;
-  for (size_t i = 0; array && slip__reader_ok(r) && i < json_array_size(array); ++i) {
-    slip__path_t at = slip__item(&list, i);
-    const json_t *value = json_array_get(array, i);
-    if (!slip__reader_type(r, &at, value, JSON_STRING, "a string")) continue;
-    const char *copy = NULL;
-    r->status = slip__arena_copy(&r->manifest->arena, json_string_value(value), json_string_length(value), &copy);
-    if (!copy) return;
-    for (size_t j = 0; j < *out_count; ++j) {
-      if (strcmp((*out_items)[j], copy) == 0) slip__reader_error(r, &at, "manifest-duplicate", NULL, "\"%s\" stands here twice", copy);
-    }
-    (*out_items)[(*out_count)++] = copy;
-  }
-}
-
 // A path that goes onto the compiler's command line: relative (the same program gives the same key wherever it lies), no option in
 // disguise.
-static bool slip__reader_path(slip__reader_t *r, const slip__path_t *at, const char *path) {
+static bool slip__manifest_path(slip__reader_t *r, const slip__path_t *at, const char *path) {
   const char *fault = NULL;
   if (path[0] == '\0') fault = "is empty";
   if (path[0] == '/') fault = "is absolute";
@@ -274,14 +123,13 @@ static bool slip__reader_path(slip__reader_t *r, const slip__path_t *at, const c
   return false;
 }
 
-static void slip__reader_sources(slip__reader_t *r, json_t *root) {
-  slip__manifest_t *m = r->manifest;
+static void slip__manifest_sources(slip__manifest_t *m, slip__reader_t *r, json_t *root) {
   slip__reader_strings(r, NULL, root, "sources", true, 1, SLIP__MANIFEST_MAX_SOURCES, &m->sources, &m->source_count);
   slip__path_t list = slip__member(NULL, "sources");
   for (size_t i = 0; slip__reader_ok(r) && i < m->source_count; ++i) {
     slip__path_t at = slip__item(&list, i);
     const char *source = m->sources[i], *whole = NULL;
-    if (!slip__reader_path(r, &at, source)) continue;
+    if (!slip__manifest_path(r, &at, source)) continue;
     size_t length = strlen(source);
     if (length < 3 || strcmp(source + length - 2, ".c") != 0) {
       slip__reader_error(r, &at, "manifest-source", NULL, "\"%s\" is no C source (a name that ends in .c)", source);
@@ -294,14 +142,13 @@ static void slip__reader_sources(slip__reader_t *r, json_t *root) {
   }
 }
 
-static void slip__reader_include_dirs(slip__reader_t *r, json_t *root) {
-  slip__manifest_t *m = r->manifest;
+static void slip__manifest_include_dirs(slip__manifest_t *m, slip__reader_t *r, json_t *root) {
   slip__reader_strings(r, NULL, root, "include_dirs", false, 0, SLIP__MANIFEST_MAX_SOURCES, &m->include_dirs, &m->include_dir_count);
   slip__path_t list = slip__member(NULL, "include_dirs");
   for (size_t i = 0; slip__reader_ok(r) && i < m->include_dir_count; ++i) {
     slip__path_t at = slip__item(&list, i);
     const char *whole = NULL;
-    if (!slip__reader_path(r, &at, m->include_dirs[i])) continue;
+    if (!slip__manifest_path(r, &at, m->include_dirs[i])) continue;
     r->status = slip__arena_format(&m->arena, &whole, "%s/%s", m->directory, m->include_dirs[i]);
     if (whole && !slip__path_is_directory(whole)) {
       slip__reader_error(r, &at, "manifest-include-dir", NULL, "there is no directory %s", whole);
@@ -313,10 +160,9 @@ static int slip__define_order(const void *a, const void *b) {
   return strcmp(((const slip__manifest_define_t *)a)->name, ((const slip__manifest_define_t *)b)->name);
 }
 
-static void slip__reader_define(slip__reader_t *r, const slip__path_t *at, const char *key, const json_t *value) {
-  slip__manifest_t *m = r->manifest;
+static void slip__manifest_define(slip__manifest_t *m, slip__reader_t *r, const slip__path_t *at, const char *key, const json_t *value) {
   slip__manifest_define_t define = {NULL, NULL};
-  if (!slip__is_identifier(key)) {
+  if (!slip__reader_is_identifier(key)) {
     slip__reader_error(r, at, "manifest-identifier", NULL, "\"%s\" is not a C identifier", key);
     return;
   }
@@ -335,8 +181,7 @@ static void slip__reader_define(slip__reader_t *r, const slip__path_t *at, const
   m->defines[m->define_count++] = define;
 }
 
-static void slip__reader_defines(slip__reader_t *r, json_t *root) {
-  slip__manifest_t *m = r->manifest;
+static void slip__manifest_defines(slip__manifest_t *m, slip__reader_t *r, json_t *root) {
   json_t *object = json_object_get(root, "defines");
   slip__path_t list = slip__member(NULL, "defines");
   if (!object || !slip__reader_ok(r) || !slip__reader_type(r, &list, object, JSON_OBJECT, "an object")) return;
@@ -345,14 +190,13 @@ static void slip__reader_defines(slip__reader_t *r, json_t *root) {
   json_t *value;
   json_object_foreach(object, key, value) {
     slip__path_t at = slip__member(&list, key);
-    if (slip__reader_ok(r)) slip__reader_define(r, &at, key, value);
+    if (slip__reader_ok(r)) slip__manifest_define(m, r, &at, key, value);
   }
   if (m->define_count) qsort(m->defines, m->define_count, sizeof(*m->defines), slip__define_order);
 }
 
-static void slip__reader_options(slip__reader_t *r, json_t *root) {
+static void slip__manifest_options(slip__manifest_t *m, slip__reader_t *r, json_t *root) {
   static const char *const keys[] = {"cflags", NULL};
-  slip__manifest_t *m = r->manifest;
   json_t *object = json_object_get(root, "options");
   slip__path_t at = slip__member(NULL, "options");
   if (!object || !slip__reader_type(r, &at, object, JSON_OBJECT, "an object")) return;
@@ -367,8 +211,7 @@ static void slip__reader_options(slip__reader_t *r, json_t *root) {
   }
 }
 
-static void slip__reader_contract(slip__reader_t *r, json_t *root, uint32_t override) {
-  slip__manifest_t *m = r->manifest;
+static void slip__manifest_contract(slip__manifest_t *m, slip__reader_t *r, json_t *root, uint32_t override) {
   const char *text = slip__reader_string(r, NULL, root, "contract", false);
   slip__path_t at = slip__member(NULL, "contract");
   m->contract = SLIP_CONTRACT_KERNEL;
@@ -380,8 +223,7 @@ static void slip__reader_contract(slip__reader_t *r, json_t *root, uint32_t over
   if (override) m->contract = override;
 }
 
-static void slip__reader_entries(slip__reader_t *r, json_t *root) {
-  slip__manifest_t *m = r->manifest;
+static void slip__manifest_entries(slip__manifest_t *m, slip__reader_t *r, json_t *root) {
   json_t *one = json_object_get(root, "entry");
   void *items = NULL;
   if (one && json_object_get(root, "entries")) {
@@ -395,7 +237,7 @@ static void slip__reader_entries(slip__reader_t *r, json_t *root) {
     m->entries = items;
     if (!items) return;
     m->entry_count = 1;
-    slip__reader_entry(r, &at, one, &m->entries[0]);
+    slip__manifest_entry(r, &at, one, &m->entries[0]);
     return;
   }
   if (!json_object_get(root, "entries")) {
@@ -408,7 +250,7 @@ static void slip__reader_entries(slip__reader_t *r, json_t *root) {
   for (size_t i = 0; array && slip__reader_ok(r) && i < json_array_size(array); ++i) {
     slip__path_t at = slip__item(&list, i);
     m->entry_count = i + 1;
-    slip__reader_entry(r, &at, json_array_get(array, i), &m->entries[i]);
+    slip__manifest_entry(r, &at, json_array_get(array, i), &m->entries[i]);
     for (size_t j = 0; j < i; ++j) {
       if (m->entries[j].name && m->entries[i].name && strcmp(m->entries[j].name, m->entries[i].name) == 0) {
         slip__reader_error(r, &at, "manifest-duplicate", NULL, "an earlier entry is called \"%s\" too", m->entries[i].name);
@@ -421,8 +263,7 @@ static void slip__reader_entries(slip__reader_t *r, json_t *root) {
   }
 }
 
-static void slip__reader_kernels(slip__reader_t *r, json_t *root) {
-  slip__manifest_t *m = r->manifest;
+static void slip__manifest_kernels(slip__manifest_t *m, slip__reader_t *r, json_t *root) {
   void *items = NULL;
   json_t *array = slip__reader_array(r, NULL, root, "kernels", true, 0, SLIP_IMAGE_MAX_KERNELS, sizeof(*m->kernels), &items);
   slip__path_t list = slip__member(NULL, "kernels");
@@ -430,7 +271,7 @@ static void slip__reader_kernels(slip__reader_t *r, json_t *root) {
   for (size_t i = 0; array && slip__reader_ok(r) && i < json_array_size(array); ++i) {
     slip__path_t at = slip__item(&list, i);
     m->kernel_count = i + 1;
-    slip__reader_kernel(r, &at, json_array_get(array, i), &m->kernels[i]);
+    slip__manifest_kernel(r, &at, json_array_get(array, i), &m->kernels[i]);
     for (size_t j = 0; j < i; ++j) {
       if (m->kernels[j].name && m->kernels[i].name && strcmp(m->kernels[j].name, m->kernels[i].name) == 0) {
         slip__reader_error(r, &at, "manifest-duplicate", NULL, "an earlier kernel is called \"%s\" too", m->kernels[i].name);
@@ -439,10 +280,9 @@ static void slip__reader_kernels(slip__reader_t *r, json_t *root) {
   }
 }
 
-static void slip__reader_root(slip__reader_t *r, json_t *root, uint32_t contract) {
+static void slip__manifest_root(slip__manifest_t *m, slip__reader_t *r, json_t *root, uint32_t contract) {
   static const char *const keys[] = {"slip",    "name",         "contract", "entry",   "entries", "kernels",
                                      "sources", "include_dirs", "defines",  "options", "targets", NULL};
-  slip__manifest_t *m = r->manifest;
   if (!slip__reader_type(r, NULL, root, JSON_OBJECT, "an object")) return;
   const json_t *version = json_object_get(root, "slip");
   slip__path_t at = slip__member(NULL, "slip");
@@ -454,13 +294,13 @@ static void slip__reader_root(slip__reader_t *r, json_t *root, uint32_t contract
   }
   slip__reader_keys(r, NULL, root, keys);
   m->name = slip__reader_identifier(r, NULL, root, "name", true);
-  slip__reader_contract(r, root, contract);
-  slip__reader_entries(r, root);
-  slip__reader_kernels(r, root);
-  slip__reader_sources(r, root);
-  slip__reader_include_dirs(r, root);
-  slip__reader_defines(r, root);
-  slip__reader_options(r, root);
+  slip__manifest_contract(m, r, root, contract);
+  slip__manifest_entries(m, r, root);
+  slip__manifest_kernels(m, r, root);
+  slip__manifest_sources(m, r, root);
+  slip__manifest_include_dirs(m, r, root);
+  slip__manifest_defines(m, r, root);
+  slip__manifest_options(m, r, root);
   slip__reader_strings(r, NULL, root, "targets", false, 1, 16, &m->targets, &m->target_count);
 }
 
@@ -489,8 +329,8 @@ slip_status_t slip__manifest_read(const char *path, uint32_t contract, slip_diag
   json_error_t error;
   json_t *root = json_loadb(copy, bytes.size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
   if (root) {
-    slip__reader_t reader = {out, diagnostics, slip_ok_status()};
-    slip__reader_root(&reader, root, contract);
+    slip__reader_t reader = {out->path, out->text, &out->arena, diagnostics, slip_ok_status()};
+    slip__manifest_root(out, &reader, root, contract);
     json_decref(root);
     SLIP_RETURN_IF_ERROR(reader.status);
   } else {
