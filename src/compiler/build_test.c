@@ -102,6 +102,7 @@ SLIP_TEST_TIMEOUT(build_errors_are_findings, 240) {
   check_refused(KERNEL_HEAD KERNEL_OPEN "  foo bar;\n}\n", "c-compiler", "foo", "src/k.c", 3);
   check_refused(KERNEL_HEAD "void k_run(const slip_kargs_t *a) { (void)a; }\n", "c-compiler", "k_run", "src/k.c", 2);
   check_refused(KERNEL_HEAD "const char *when = __DATE__;\n" KERNEL_OPEN "}\n", "c-compiler", "reproducible", "src/k.c", 2);
+  check_refused("void k_run(void) {}\n", "c-compiler", "k_run", "src/k.c", 1);  // also where the header is not asked for
   check_refused("int unused_name;\n", "undefined-symbol", "k_run", "", 0);
   check_refused(KERNEL_HEAD "float expf(float);\n" KERNEL_OPEN "*(float *)a->scratch = expf(*(float *)a->scratch);\n}\n",
                 "undefined-symbol", "expf", "", 0);

@@ -211,6 +211,9 @@ slip_status_t slip__compiler_compile_line(const slip__compiler_t *compiler, cons
   slip__arguments_format(&list, "-I%s/include", paths->build_dir);
   slip__arguments_format(&list, "-I%s", compiler->include_dir);
   for (size_t i = 0; i < m->include_dir_count; ++i) slip__arguments_format(&list, "-I%s", m->include_dirs[i]);
+  // Ahead of each source, whether it asks for it or not: a function whose type is not the ABI's must not link by its name alone.
+  slip__arguments_push(&list, "-include");
+  slip__arguments_push(&list, "slip_program.h");
   slip__arguments_push(&list, "-MD");
   slip__arguments_push(&list, "-MF");
   slip__arguments_push(&list, depfile);
