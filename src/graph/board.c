@@ -31,12 +31,13 @@ static uint32_t slip__board_take_entry(slip__board_t *board) {
 static void slip__board_open(slip__engine_t *engine, uint32_t index, slip__slot_t *slot) {
   slip__board_entry_t *entry = &engine->board.entries[index];
   uint64_t epoch = (atomic_load_explicit(&entry->claim, memory_order_relaxed) >> 32) + 1;
+  uint32_t blocks = slot->block_count;  // once the entry is open, others may complete the task and its slot be filled again
   atomic_store_explicit(&entry->slot, slot, memory_order_relaxed);
-  atomic_store_explicit(&entry->block_count, slot->block_count, memory_order_relaxed);
-  atomic_store_explicit(&entry->left, slot->block_count, memory_order_relaxed);
+  atomic_store_explicit(&entry->block_count, blocks, memory_order_relaxed);
+  atomic_store_explicit(&entry->left, blocks, memory_order_relaxed);
   atomic_store_explicit(&entry->claim, epoch << 32, memory_order_release);
   (void)atomic_fetch_or_explicit(&engine->board.open, 1u << index, memory_order_seq_cst);
-  slip__wake_workers(engine, slot->block_count - 1);
+  slip__wake_workers(engine, blocks - 1);
 }
 
 // The next gang takes the entry over, or it stands empty.

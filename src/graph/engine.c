@@ -50,7 +50,7 @@ static slip_status_t slip__engine_add_seat(slip__engine_t *engine, slip__seat_t 
   slip__seat_t *seat = memory;
   seat->index = index;
   seat->engine = engine;
-  slip_status_t status = slip__seat_grow_scratch(engine, seat, engine->scratch_bytes);
+  slip_status_t status = slip__seat_grow_scratch(engine, seat, slip__engine_scratch_bytes(engine));
   if (!slip_status_is_ok(status)) {
     slip__seat_free(engine, seat);
     return status;
@@ -86,7 +86,7 @@ slip_status_t slip__engine_create(const slip__engine_options_t *options, slip__e
   engine->thread_count = threads;
   engine->worker_count = threads - 1;
   engine->idle_words = (engine->worker_count + 63) / 64;
-  engine->scratch_bytes = options->scratch_bytes;
+  atomic_store_explicit(&engine->scratch_bytes, options->scratch_bytes, memory_order_relaxed);
   (void)pthread_mutex_init(&engine->lock, NULL);
   slip__board_initialize(&engine->board);
   slip_status_t status = slip__engine_start(engine);
@@ -115,12 +115,18 @@ uint32_t slip__engine_thread_count(const slip__engine_t *engine) {
   return engine->thread_count;
 }
 
+uint32_t slip__engine_scratch_bytes(const slip__engine_t *engine) {
+  return atomic_load_explicit(&engine->scratch_bytes, memory_order_relaxed);
+}
+
 slip_status_t slip__engine_reserve_scratch(slip__engine_t *engine, uint32_t bytes) {
   slip_status_t status = slip_ok_status();
   (void)pthread_mutex_lock(&engine->lock);
   uint32_t count = atomic_load_explicit(&engine->seat_count, memory_order_relaxed);
   for (uint32_t i = 0; i < count && slip_status_is_ok(status); ++i) status = slip__seat_grow_scratch(engine, engine->seats[i], bytes);
-  if (slip_status_is_ok(status) && bytes > engine->scratch_bytes) engine->scratch_bytes = bytes;
+  if (slip_status_is_ok(status) && bytes > slip__engine_scratch_bytes(engine)) {
+    atomic_store_explicit(&engine->scratch_bytes, bytes, memory_order_relaxed);
+  }
   (void)pthread_mutex_unlock(&engine->lock);
   return slip_status_annotate(status, "reserving %" PRIu32 " bytes of kernel scratch a thread", bytes);
 }

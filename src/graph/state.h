@@ -15,7 +15,8 @@ struct slip__engine_t {
   uint32_t thread_count;  // runnable threads of a run
   uint32_t worker_count;
   uint32_t idle_words;  // of |idle| in use
-  uint32_t scratch_bytes;
+  _Atomic uint32_t
+      scratch_bytes;  // every seat has that much. Relaxed: whoever relies on a growth has been told of it (reserve_scratch has returned)
   // Set by destroy, read by workers before they park. seq_cst with the idle bits, as a task made ready is (park.h); nothing travels with
   // it.
   _Atomic uint32_t stop;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "graph/orch.h"
+#include "graph/schedule.h"
 
 #define SLIP__REFUSE(workspace, submit, code, ...) slip__refuse((workspace), (submit), SLIP_STATUS((code), __VA_ARGS__))
 
@@ -167,6 +168,11 @@ static bool slip__check_counts(slip__workspace_t *workspace, const slip_submit_t
   if (submit->core > SLIP_CORE_MIXED || (submit->flags & ~(uint32_t)SLIP_SUBMIT_GANG)) {
     return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK, "core %" PRIu32 " or flags 0x%" PRIx32 " are unknown",
                         submit->core, submit->flags);
+  }
+  if (kernel->scratch_bytes > slip__engine_scratch_bytes(workspace->engine)) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                        "the kernel needs %" PRIu32 " bytes of scratch, %" PRIu32 " are reserved; reserve them when the object is prepared",
+                        kernel->scratch_bytes, slip__engine_scratch_bytes(workspace->engine));
   }
   uint32_t threads = slip__engine_thread_count(workspace->engine);
   if ((submit->flags & SLIP_SUBMIT_GANG) && submit->block_count > threads) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/box.h"
-#include "graph/graph_test.h"
+#include "slip_test_graph.h"
 
 #define STORAGES      3
 #define ROWS          8

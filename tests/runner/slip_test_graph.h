@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tests of the engine share: an engine with one workspace, and orchestrations that are closures.
-#ifndef SLIPSTREAM_SRC_GRAPH_GRAPH_TEST_H_
-#define SLIPSTREAM_SRC_GRAPH_GRAPH_TEST_H_
+#ifndef SLIP_TEST_GRAPH_H_
+#define SLIP_TEST_GRAPH_H_
 
 #include "graph/engine.h"
 #include "slip_test.h"
@@ -60,4 +60,4 @@ static inline void *graph_test_user(const slip_oargs_t *args) {
   return (void *)(uintptr_t)args->scalars[0];
 }
 
-#endif  // SLIPSTREAM_SRC_GRAPH_GRAPH_TEST_H_
+#endif  // SLIP_TEST_GRAPH_H_
