@@ -91,7 +91,8 @@ static inline slip_status_t slip__frame_take_tensor(const slip__frame_build_t *b
   if (__builtin_expect(arg->kind != SLIP_ARG_TENSOR || !tensor, 0)) return slip__frame_refuse_kind(build, index);
   uint64_t head;
   memcpy(&head, tensor, sizeof(head));
-  bool plain = head == rule->head && tensor->device.platform == build->device.platform && tensor->device.ordinal == build->device.ordinal;
+  bool plain = head == rule->head && rule->plain && tensor->device.platform == build->device.platform &&
+               tensor->device.ordinal == build->device.ordinal;
   if (__builtin_expect(!plain, 0)) SLIP_RETURN_IF_ERROR(slip__frame_check_head(build, index));
 
   slip_otensor_t *out = &build->frame->tensors[rule->slot];

@@ -517,6 +517,17 @@ SLIP_TEST(frame_asks_for_physical_dims_only_for_nz) {
   SLIP_CHECK_EQ(call.asked, 0);
 }
 
+// A tensor that nobody filled has a head of zeros, or of anything: it must not pass for one that needs no closer look.
+SLIP_TEST(frame_looks_closely_at_every_nz_tensor) {
+  static const uint8_t heads[] = {0, 0xff};
+  for (size_t i = 0; i < sizeof(heads); ++i) {
+    nz_call_t call;
+    nz_begin(&call, "(in w: f16[32,32] nz)", SLIP_DTYPE_F16, 32, 32);
+    memset(&call.w, heads[i], offsetof(slip_tensor_t, data));
+    nz_check(&call, SLIP_CODE_INVALID_ARGUMENT, NULL);
+  }
+}
+
 SLIP_TEST(frame_refuses_nz_rules_one_by_one) {
   nz_call_t call;
   nz_begin(&call, "(in w: f16[32,32] nz)", SLIP_DTYPE_F16, 32, 32);
