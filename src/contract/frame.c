@@ -111,7 +111,7 @@ static inline slip_status_t slip__frame_take_tensor(const slip__frame_build_t *b
   out->storage_bytes = 0;
   out->creator = 0;
   out->generation = 0;
-  out->depth = 0;
+  out->depth = rule->direction == SLIP_DIRECTION_IN ? SLIP_OTENSOR_READ_ONLY : 0;
   build->frame->objects[rule->slot] = arg->object;
   if (bytes > 0) slip__frame_add_range(ranges, tensor, rule, begin, end, out);
   return slip_ok_status();

@@ -78,6 +78,7 @@ SLIP_TEST(frame_holds_tensors_and_scalars_in_signature_order) {
   const int64_t dims[5] = {4, 8, 1, 1, 1}, strides[5] = {8, 1, 0, 0, 0};
   SLIP_CHECK(memcmp(y->view.dims, dims, sizeof(dims)) == 0);
   SLIP_CHECK(memcmp(y->view.strides, strides, sizeof(strides)) == 0);
+  SLIP_CHECK_EQ(view.tensors[0].depth, SLIP_OTENSOR_READ_ONLY);  // an IN parameter
   SLIP_CHECK(y->creator == 0 && y->generation == 0 && y->depth == 0 && y->view.reserved0 == 0 && y->view.reserved1 == 0);
   SLIP_CHECK(view.scalars[0] == slip_scalar_f32(1e-5f).bits);
   slip_frame_deinitialize(&call.frame);
