@@ -422,7 +422,7 @@ SLIP_TEST(artifact_image_outlives_what_happens_to_its_file) {
   (void)snprintf(path, sizeof(path), "a/image/%s.img", slip__cpu_target_best());
   SLIP_CHECK_OK(slip_open("a", &artifact));
   SLIP_CHECK_OK(slip_artifact_image(artifact, &image));
-  slip_overwrite(path, "other", 5);
+  SLIP_CHECK_EQ(truncate(slip_test_artifact_path(path), 5), 0);  // in place: a mapping would fault below
   SLIP_CHECK_OK(slip_artifact_image(artifact, &again));
   SLIP_CHECK(again.data == image.data && again.size == image.size);
   SLIP_CHECK_OK(slip_image_open(image, &view));
