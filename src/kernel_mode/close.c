@@ -8,7 +8,7 @@
 //   CALLABLES  unloads the residents, owed ones too                   unload     no code is loaded
 //   ENGINE     workspaces, then workers                               -          no thread of ours runs
 //   DEVICE     the platform's memory                                  free       nothing of the platform is held
-//   HOST       registry, slots                                        -          only the shell is left
+//   HOST       slots, argument pools                                  -          only the shell is left, with all gates shut
 //
 // A failed stage keeps what it could not give back, and the stages after it, which may need it, do not run; the next close begins with it.
 // Device errors change nothing here: there is no reset to try, the device is not ours. A failed open runs the same stages over what it had
@@ -87,7 +87,7 @@ static slip_status_t slip__close_device(slip_context_t *context) {
 }
 
 static slip_status_t slip__close_host(slip_context_t *context) {
-  slip__registry_deinitialize(context);
+  slip__registry_empty(context);
   slip__free_aligned(context->allocator, context->slots, context->slot_count * sizeof(slip__slot_t), _Alignof(slip__slot_t));
   context->slots = NULL;
   return slip_ok_status();

@@ -74,10 +74,7 @@ void slip__context_shell_release(slip_context_t *context) {
   if (atomic_fetch_sub_explicit(&context->shell, 1, memory_order_acq_rel) != 1) return;
   slip_allocator_t allocator = context->allocator;
   slip__pool_deinitialize(&context->tickets, allocator);
-  if (context->registry.lock_made) {
-    pthread_cond_destroy(&context->registry.loaded);
-    pthread_mutex_destroy(&context->registry.lock);
-  }
+  slip__registry_deinitialize(context);
   if (context->drain_lock_made) pthread_mutex_destroy(&context->drain_lock);
   if (context->output_directory) slip__free(allocator, context->output_directory, __builtin_strlen(context->output_directory) + 1);
   slip_status_free(context->result);

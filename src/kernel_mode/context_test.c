@@ -341,20 +341,38 @@ static int slip_context_test_everything_is_forked(slip_context_t *context, slip_
   return 0;
 }
 
-// The registry's lock is held by another thread when the parent forks: a child that touched it would hang.
+// Locks are held when the parent forks, as another thread might hold them: a child that touched one would hang.
 SLIP_TEST(context_child_of_an_open_context_refuses_everything) {
   slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
   slip_context_t *context = slip_context_test_open(&options);
+  slip_platform_t *platform = NULL;
+  slip_stream_t stream = NULL;
+  slip_ticket_t *ticket = NULL;
+  slip_frame_t frame = {0};
+  int64_t door[4] = {0};
+  int32_t id = slip_fixture_prepare(context, slip_fixture_control());
+  SLIP_CHECK_OK(slip_platform_find("cpu", &platform));
+  SLIP_CHECK_OK(slip_stream_create(platform, 0, &stream));
+  slip_fixture_frame_control(&frame, context, id, door, 0, 0);
+  SLIP_CHECK_OK(slip_context_launch(context, id, &frame, stream, &ticket));
+  slip_frame_deinitialize(&frame);
   pthread_mutex_lock(&context->registry.lock);
+  pthread_mutex_lock(&context->drain_lock);
   pid_t child = fork();
-  if (child == 0) _exit(slip_context_test_everything_is_forked(context, NULL, -1));
+  if (child == 0) _exit(slip_context_test_everything_is_forked(context, ticket, -1));
+  pthread_mutex_unlock(&context->drain_lock);
   pthread_mutex_unlock(&context->registry.lock);
   int state = 0;
   SLIP_CHECK_EQ(waitpid(child, &state, 0), child);
   SLIP_CHECK(WIFEXITED(state));
   SLIP_CHECK_EQ(WEXITSTATUS(state), 0);
-  SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_READY);  // the parent's resources are untouched
+  // The parent's launch, context and ticket are untouched.
+  __atomic_store_n(&door[1], 1, __ATOMIC_SEQ_CST);
+  SLIP_CHECK_OK(slip_ticket_wait(ticket, -1));
+  slip_ticket_release(ticket);
+  SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_READY);
   slip_context_test_end(context);
+  SLIP_CHECK_OK(slip_stream_destroy(platform, stream));
 }
 
 static int slip_context_test_child_opens(void) {
@@ -382,6 +400,25 @@ SLIP_TEST(context_child_of_an_unclaimed_parent_opens) {
 // --- the end of the process
 // ----------------------------------------------------------------------------------------------------------------
 
+// Ends with a launch that will never finish, on a stream of its own thread, and with the context's workers alive.
+static int slip_context_test_leave_running(void) {
+  static int64_t state[4];
+  slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
+  slip_platform_t *platform = NULL;
+  slip_stream_t stream = NULL;
+  slip_frame_t frame = {0};
+  options.scheduler_threads = 2;
+  slip_context_t *context = slip_context_test_open(&options);
+  int32_t id = slip_fixture_prepare(context, slip_fixture_control());
+  SLIP_CHECK_OK(slip_platform_find("cpu", &platform));
+  SLIP_CHECK_OK(slip_stream_create(platform, 0, &stream));
+  slip_fixture_frame_control(&frame, context, id, state, 0, 0);
+  SLIP_CHECK_OK(slip_context_launch(context, id, &frame, stream, NULL));
+  while (__atomic_load_n(&state[2], __ATOMIC_SEQ_CST) == 0) usleep(100);
+  slip_frame_deinitialize(&frame);
+  return 0;
+}
+
 SLIP_TEST(context_left_open_at_exit_is_reported_and_left) {
   int pipes[2];
   SLIP_CHECK_EQ(pipe(pipes), 0);
@@ -389,11 +426,7 @@ SLIP_TEST(context_left_open_at_exit_is_reported_and_left) {
   pid_t child = fork();
   if (child == 0) {
     (void)dup2(pipes[1], 2);
-    slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
-    options.scheduler_threads = 2;
-    slip_context_t *context = NULL;
-    slip_status_t status = slip_context_open(&options, &context);
-    exit(slip_status_is_ok(status) ? 0 : 1);
+    exit(slip_context_test_leave_running());
   }
   close(pipes[1]);
   char text[512] = {0};

@@ -328,6 +328,44 @@ SLIP_TEST(launch_full_queue_is_busy_or_waits) {
   slip_launch_test_stream_end(stream);
 }
 
+static void slip_launch_test_slot_releaser(void *user) {
+  usleep(20000);
+  slip__slot_release(user, 0);
+}
+
+SLIP_TEST(launch_inline_waits_for_a_slot_or_is_busy) {
+  slip_context_t *context = slip_launch_test_open();
+  int32_t id = slip_fixture_prepare(context, slip_fixture_add());
+  float x[1] = {1}, y[1] = {2}, z[1] = {0};
+  uint32_t released = 0;
+  slip_frame_t frame = {0};
+  slip_fixture_frame_add(&frame, context, id, x, y, z, 1);
+  slip_launch_record_t record = {.struct_size = sizeof(record),
+                                 .id = id,
+                                 .context = context,
+                                 .frame = &frame,
+                                 .stream = SLIP_STREAM_INLINE,
+                                 .flags = SLIP_LAUNCH_NO_WAIT,
+                                 .release = slip_launch_test_count,
+                                 .user = &released};
+  SLIP_CHECK_EQ(slip__slot_acquire(context, false), 0);
+  SLIP_CHECK_OK(slip_launch(&record, NULL));  // the other slot
+  SLIP_CHECK_EQ(slip__slot_acquire(context, false), 1);
+  SLIP_CHECK_EQ(slip__slot_acquire(context, false), -1);
+  SLIP_CHECK_ERROR(slip_launch(&record, NULL), SLIP_CODE_BUSY, "max_in_flight");
+  SLIP_CHECK_EQ(released, 2);
+  slip__thread_t releaser = {0};
+  record.flags = 0;
+  SLIP_CHECK_OK(slip__thread_start(&releaser, "releaser", slip_launch_test_slot_releaser, context));
+  SLIP_CHECK_OK(slip_launch(&record, NULL));
+  slip__thread_join(&releaser);
+  SLIP_CHECK_EQ(released, 3);
+  SLIP_CHECK(z[0] == 3);
+  slip__slot_release(context, 1);
+  slip_frame_deinitialize(&frame);
+  slip_launch_test_end(context);
+}
+
 SLIP_TEST(launch_more_handles_than_pending_still_works) {
   slip_context_t *context = slip_launch_test_open_with(slip_launch_test_two_pending);
   int32_t id = slip_fixture_prepare(context, slip_fixture_control());
@@ -445,6 +483,7 @@ typedef struct slip_launch_test_worker_t {
   uint32_t rounds;
   uint32_t refused;
   _Atomic uint32_t started;
+  float x[1], y[1], z[1];  // they outlive the thread: launches of it may still run when it has ended
 } slip_launch_test_worker_t;
 
 static void slip_launch_test_worker(void *user) {
@@ -472,9 +511,8 @@ SLIP_TEST(launch_from_several_threads_and_streams) {
 
 static void slip_launch_test_until_closed(void *user) {
   slip_launch_test_worker_t *w = user;
-  float x[1] = {1}, y[1] = {2}, z[1] = {0};
   slip_frame_t frame = {0};
-  slip_fixture_frame_add(&frame, w->context, w->id, x, y, z, 1);
+  slip_fixture_frame_add(&frame, w->context, w->id, w->x, w->y, w->z, 1);
   for (;;) {
     slip_status_t status = slip_context_launch(w->context, w->id, &frame, w->stream, NULL);
     slip_code_t code = slip_status_code(status);
@@ -513,4 +551,88 @@ SLIP_TEST(launch_races_with_close_without_loss) {
     SLIP_CHECK_OK(slip_context_destroy(context));
     slip_launch_test_stream_end(stream);
   }
+}
+
+// Launches while the callable is released and prepared again under other ids: each launch either computes or is NOT_PREPARED.
+typedef struct slip_launch_test_churn_t {
+  slip_launch_test_worker_t workers[3];
+  _Atomic int32_t id;
+  _Atomic uint32_t stop;
+  _Atomic uint32_t launched;
+} slip_launch_test_churn_t;
+
+static slip_launch_test_churn_t slip_launch_test_churn;
+
+static void slip_launch_test_churner(void *user) {
+  slip_launch_test_worker_t *w = user;
+  float x[1] = {1}, y[1] = {2}, z[1] = {0};
+  slip_frame_t frame = {0};
+  slip_fixture_frame_add(&frame, w->context, w->id, x, y, z, 1);
+  while (!atomic_load(&slip_launch_test_churn.stop)) {
+    slip_status_t status = slip_context_launch(w->context, atomic_load(&slip_launch_test_churn.id), &frame, w->stream, NULL);
+    slip_code_t code = slip_status_code(status);
+    slip_status_free(status);
+    if (code != SLIP_CODE_OK && code != SLIP_CODE_NOT_PREPARED) {
+      w->refused = 1;
+      break;
+    }
+    if (code == SLIP_CODE_OK) atomic_fetch_add(&slip_launch_test_churn.launched, 1);
+  }
+  SLIP_CHECK_OK(slip_context_drain(w->context));
+  slip_frame_deinitialize(&frame);
+}
+
+SLIP_TEST(launch_races_with_release_and_prepare) {
+  slip_context_t *context = slip_launch_test_open();
+  slip_stream_t stream = slip_launch_test_stream();
+  slip_fixture_t fixture = slip_fixture_add();
+  slip_bytes_t image = slip_fixture_pack(&fixture);
+  int32_t keep = slip_fixture_prepare(context, slip_fixture_add()), id = slip_fixture_prepare(context, slip_fixture_add());
+  atomic_store(&slip_launch_test_churn.id, id);
+  for (int i = 0; i < 3; ++i) {
+    slip_launch_test_worker_t *w = &slip_launch_test_churn.workers[i];
+    *w = (slip_launch_test_worker_t){.context = context, .id = keep, .stream = i == 0 ? SLIP_STREAM_INLINE : stream};
+    SLIP_CHECK_OK(slip__thread_start(&w->thread, "churner", slip_launch_test_churner, w));
+  }
+  for (int round = 0; round < 200; ++round) {
+    uint32_t launched = atomic_load(&slip_launch_test_churn.launched);
+    while (round % 10 == 0 && atomic_load(&slip_launch_test_churn.launched) < launched + 3) usleep(50);
+    SLIP_CHECK_OK(slip_context_release(context, id));
+    SLIP_CHECK_OK(slip_context_prepare(context, slip_fixture_bytes(image), &id));
+    atomic_store(&slip_launch_test_churn.id, id);
+  }
+  atomic_store(&slip_launch_test_churn.stop, 1);
+  for (int i = 0; i < 3; ++i) {
+    slip__thread_join(&slip_launch_test_churn.workers[i].thread);
+    SLIP_CHECK_EQ(slip_launch_test_churn.workers[i].refused, 0);
+  }
+  slip_context_stats_t stats = slip_launch_test_stats(context);
+  SLIP_CHECK_EQ(stats.callables, 2);
+  SLIP_CHECK_EQ(stats.launches, atomic_load(&slip_launch_test_churn.launched));
+  SLIP_CHECK_EQ(stats.retired, stats.launches);
+  slip_fixture_free(image);
+  slip_launch_test_end(context);
+  slip_launch_test_stream_end(stream);
+}
+
+SLIP_TEST(launch_residency_returns_when_the_last_launch_has_retired) {
+  slip_context_t *context = slip_launch_test_open();
+  int32_t id = slip_fixture_prepare(context, slip_fixture_control());
+  slip_stream_t stream = slip_launch_test_stream();
+  int64_t state[4] = {0};
+  slip_frame_t frame = {0};
+  slip_ticket_t *ticket = NULL;
+  slip_fixture_frame_control(&frame, context, id, state, 3, 0);
+  SLIP_CHECK_OK(slip_context_launch(context, id, &frame, stream, &ticket));
+  SLIP_CHECK_OK(slip_context_release(context, id));
+  SLIP_CHECK_CODE(slip_context_launch(context, id, &frame, stream, NULL), SLIP_CODE_NOT_PREPARED);
+  SLIP_CHECK(slip_launch_test_stats(context).resident_bytes > 0);  // its code is running
+  __atomic_store_n(&state[1], 1, __ATOMIC_SEQ_CST);
+  SLIP_CHECK_OK(slip_ticket_wait(ticket, -1));
+  SLIP_CHECK_EQ(slip_launch_test_stats(context).resident_bytes, 0);
+  SLIP_CHECK_EQ(state[3], 3);
+  slip_ticket_release(ticket);
+  slip_frame_deinitialize(&frame);
+  slip_launch_test_end(context);
+  slip_launch_test_stream_end(stream);
 }

@@ -18,8 +18,11 @@ slip_status_t slip__registry_initialize(slip_context_t *context) {
   registry->place_mask = size - 1;
   pthread_mutex_init(&registry->lock, NULL);
   pthread_cond_init(&registry->loaded, NULL);
-  registry->lock_made = true;
   return slip_ok_status();
+}
+
+void slip__registry_empty(slip_context_t *context) {
+  for (int i = 0; i < SLIP__ARGUMENT_CLASSES; ++i) slip__pool_deinitialize(&context->registry.arguments[i], context->allocator);
 }
 
 void slip__registry_deinitialize(slip_context_t *context) {
@@ -29,9 +32,10 @@ void slip__registry_deinitialize(slip_context_t *context) {
     slip__registration_t *registration = atomic_load_explicit(&registry->places[i], memory_order_relaxed);
     slip__free_aligned(context->allocator, registration, sizeof(*registration), 64);
   }
-  for (int i = 0; i < SLIP__ARGUMENT_CLASSES; ++i) slip__pool_deinitialize(&registry->arguments[i], context->allocator);
   slip__free(context->allocator, registry->places, (registry->place_mask + (size_t)1) * sizeof(*registry->places));
   registry->places = NULL;
+  pthread_cond_destroy(&registry->loaded);
+  pthread_mutex_destroy(&registry->lock);
 }
 
 // --- residents ---------------------------------------------------------------------------------------------------------------------------

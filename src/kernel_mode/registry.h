@@ -74,7 +74,6 @@ typedef struct slip__registry_t {
   _Atomic uint32_t sweep_wanted;  // 1: the last user of a closed registration has left
   pthread_mutex_t lock;
   pthread_cond_t loaded;  // some resident left LOADING
-  bool lock_made;
   uint64_t next_id;
   uint32_t callables;  // OPEN, plus prepares that hold a place in the count
   uint64_t resident_bytes;
@@ -85,7 +84,10 @@ typedef struct slip__registry_t {
 
 // OUT_OF_MEMORY. On failure nothing is left.
 slip_status_t slip__registry_initialize(slip_context_t *context) SLIP_MUST_USE;
-// Everything was swept. Safe on a registry that was never initialised.
+// Close: gives back what launches use once they are inside a gate. Everything was swept.
+void slip__registry_empty(slip_context_t *context);
+// With the context's memory, not at close: a launch that saw READY just before close may still be about to look at a gate, and must find
+// it shut. Safe on a registry that was never initialised.
 void slip__registry_deinitialize(slip_context_t *context);
 
 slip_status_t slip__registry_prepare(slip_context_t *context, const slip_image_view_t *view, int32_t *out_id) SLIP_MUST_USE;

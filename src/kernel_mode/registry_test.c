@@ -2,6 +2,9 @@
 // Prepare and release: ids, capacities, residency, broken images and objects.
 #include "kernel_mode/registry.h"
 
+#include <unistd.h>
+
+#include "artifact/artifact_writer.h"
 #include "fixture.h"
 #include "kernel_mode/context.h"
 #include "kernel_mode/resident.h"
@@ -233,6 +236,99 @@ SLIP_TEST(registry_concurrent_prepares_share_one_load) {
   slip__platform_counters_stop();
   slip_fixture_free(image);
   slip_registry_test_end(context);
+}
+
+// Keeps the loader in its failing load until all others wait for its result.
+static void slip_registry_test_hold_load(void *user, const char *platform, slip__platform_call_e call, slip_code_t code) {
+  slip_context_t *context = user;
+  (void)platform;
+  (void)code;
+  for (uint32_t waiting = 0; call == SLIP__PLATFORM_CALL_MODULE_LOAD && waiting < 6; usleep(200)) {
+    pthread_mutex_lock(&context->registry.lock);
+    waiting = context->registry.residents->references;
+    pthread_mutex_unlock(&context->registry.lock);
+  }
+}
+
+SLIP_TEST(registry_concurrent_prepares_share_one_failure) {
+  slip_context_t *context = slip_registry_test_open(NULL);
+  slip_registry_test_worker_t workers[6] = {0};
+  slip_fixture_t fixture = slip_fixture_add();
+  slip_bytes_t image = slip_fixture_pack(&fixture);
+  slip__platform_counters_reset();
+  slip__platform_fault_set(SLIP__PLATFORM_CALL_MODULE_LOAD, 1, false);  // a second load would succeed
+  slip__platform_log_set(slip_registry_test_hold_load, context);
+  for (int i = 0; i < 6; ++i) {
+    workers[i] = (slip_registry_test_worker_t){.context = context, .image = slip_fixture_bytes(image)};
+    SLIP_CHECK_OK(slip__thread_start(&workers[i].thread, "prepare", slip_registry_test_worker, &workers[i]));
+  }
+  for (int i = 0; i < 6; ++i) {
+    slip__thread_join(&workers[i].thread);
+    SLIP_CHECK_ERROR(workers[i].status, SLIP_CODE_OUT_OF_MEMORY, "fails on request");
+    SLIP_CHECK_EQ(workers[i].id, -1);
+  }
+  slip__platform_log_set(NULL, NULL);
+  slip__platform_fault_clear();
+  SLIP_CHECK_EQ(slip__platform_counter(SLIP__PLATFORM_CALL_MODULE_LOAD), 1);
+  slip__platform_counters_stop();
+  SLIP_CHECK_EQ(slip_registry_test_stats(context).resident_bytes, 0);
+  SLIP_CHECK_EQ(slip_registry_test_prepare(context, slip_fixture_add(), NULL), SLIP_CODE_OK);
+  slip_fixture_free(image);
+  slip_registry_test_end(context);
+}
+
+static void slip_registry_test_write_artifact(const char *path, uint32_t contract) {
+  slip_fixture_t fixture = slip_fixture_add();
+  slip_signature_t *signature = NULL;
+  fixture.image.contract = contract;
+  slip_bytes_t image = slip_fixture_pack(&fixture);
+  SLIP_CHECK_OK(slip_signature_parse(fixture.signature, strlen(fixture.signature), slip_allocator_system(), &signature));
+  slip__artifact_entry_t entry = {"add", signature, signature};
+  slip__artifact_fact_t fact = {"compiler", "none"};
+  slip__artifact_image_t target = {fixture.image.target, slip_fixture_bytes(image)};
+  slip__artifact_desc_t desc = {.name = "add",
+                                .platform = SLIP_PLATFORM_CPU,
+                                .contract = contract,
+                                .key = "00112233445566778899aabbccddeeff",
+                                .entries = &entry,
+                                .entry_count = 1,
+                                .toolchain = &fact,
+                                .toolchain_count = 1,
+                                .images = &target,
+                                .image_count = 1};
+  SLIP_CHECK_OK(slip__artifact_write(&desc, path, false, slip_allocator_system()));
+  slip_signature_release(signature);
+  slip_fixture_free(image);
+}
+
+SLIP_TEST(registry_prepares_artifacts_of_the_kernel_contract) {
+  slip_context_t *context = slip_registry_test_open(NULL);
+  slip_artifact_t *artifact = NULL;
+  char path[256];
+  int32_t id = 7;
+  SLIP_CHECK_CODE(slip_context_prepare_artifact(context, NULL, &id), SLIP_CODE_INVALID_ARGUMENT);
+  SLIP_CHECK_EQ(id, -1);
+  (void)snprintf(path, sizeof(path), "%s/kernel.slipc", slip_test_temporary_directory());
+  slip_registry_test_write_artifact(path, SLIP_CONTRACT_KERNEL);
+  SLIP_CHECK_OK(slip_artifact_open(path, NULL, slip_allocator_system(), &artifact));
+  SLIP_CHECK_CODE(slip_context_prepare_artifact(context, artifact, NULL), SLIP_CODE_INVALID_ARGUMENT);
+  SLIP_CHECK_OK(slip_context_prepare_artifact(context, artifact, &id));
+  SLIP_CHECK_EQ(id, 0);
+  slip_artifact_release(artifact);  // the context keeps what it needs
+  float x[2] = {1, 2}, y[2] = {10, 20}, z[2] = {0};
+  slip_frame_t frame = {0};
+  slip_fixture_frame_add(&frame, context, id, x, y, z, 2);
+  SLIP_CHECK_OK(slip_context_launch(context, id, &frame, SLIP_STREAM_INLINE, NULL));
+  slip_frame_deinitialize(&frame);
+  SLIP_CHECK(z[0] == 11 && z[1] == 22);
+  (void)snprintf(path, sizeof(path), "%s/program.slipc", slip_test_temporary_directory());
+  slip_registry_test_write_artifact(path, SLIP_CONTRACT_PROGRAM);
+  SLIP_CHECK_OK(slip_artifact_open(path, NULL, slip_allocator_system(), &artifact));
+  SLIP_CHECK_ERROR(slip_context_prepare_artifact(context, artifact, &id), SLIP_CODE_INCOMPATIBLE, "program contract");
+  SLIP_CHECK_EQ(id, -1);
+  slip_registry_test_end(context);
+  SLIP_CHECK_CODE(slip_context_prepare_artifact(NULL, artifact, &id), SLIP_CODE_INVALID_ARGUMENT);
+  slip_artifact_release(artifact);
 }
 
 SLIP_TEST(registry_scratch_grows_at_prepare) {

@@ -34,9 +34,13 @@ static void *slip__thread_main(void *pointer) {
 
 slip_status_t slip__thread_start(slip__thread_t *thread, const char *name, void (*run)(void *user), void *user) {
   slip__thread_start_t start = {.run = run, .user = user};
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
   sigset_t all, before;
   thread->started = false;
   sigfillset(&all);
+  // A thread's own fault is its own: blocked, it would end the process past every handler, a sanitizer's report or a crash reporter's
+  // included.
+  for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); ++i) sigdelset(&all, faults[i]);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = slip__os_fault(SLIP__OS_CALL_THREAD);
   if (error == 0) error = pthread_create(&thread->handle, NULL, slip__thread_main, &start);

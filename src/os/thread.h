@@ -13,8 +13,8 @@ typedef struct slip__thread_t {
   bool started;
 } slip__thread_t;
 
-// Starts |run|(|user|) on a thread that has all signals blocked and the name |name| (cut to 15 bytes). OUT_OF_MEMORY or UNSUPPORTED with
-// errno.
+// Starts |run|(|user|) on a thread that has all signals but its own faults (SIGSEGV and kin) blocked and the name |name| (cut to 15 bytes).
+// OUT_OF_MEMORY or UNSUPPORTED with errno.
 slip_status_t slip__thread_start(slip__thread_t *thread, const char *name, void (*run)(void *user), void *user) SLIP_MUST_USE;
 // Joins a started thread; a thread that never started is fine.
 void slip__thread_join(slip__thread_t *thread);
