@@ -122,7 +122,7 @@ static slip_status_t cli_safetensors_items(cli_safetensors_t *file) {
 
 slip_status_t cli_safetensors_parse(slip_const_bytes_t bytes, cli_safetensors_t *out) {
   uint64_t length = 0;
-  json_error_t error;
+  json_error_t error = {.line = 0};  // left untouched when memory is short at once
   *out = (cli_safetensors_t){0};
   if (bytes.size < 8)
     return SLIP_STATUS(SLIP_CODE_CORRUPT, "not a .safetensors file: it has %zu bytes, fewer than its length field", bytes.size);

@@ -157,7 +157,7 @@ static slip_status_t slip__artifact_check_desc(const slip__artifact_desc_t *desc
     }
   }
   for (size_t i = 0; i < desc->toolchain_count; ++i) {
-    json_error_t error;
+    json_error_t error = {.line = 0};  // left untouched by success, and when memory is short at once
     json_t *probe = json_pack_ex(&error, 0, "[s,s]", desc->toolchain[i].key, desc->toolchain[i].value);
     bool wrong = json_error_code(&error) == json_error_invalid_utf8 || json_error_code(&error) == json_error_null_value;
     if (!probe && wrong) return SLIP__ARTIFACT_WRONG("fact %zu of the toolchain is not UTF-8", i);

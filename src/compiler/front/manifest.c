@@ -326,7 +326,7 @@ slip_status_t slip__manifest_read(const char *path, uint32_t contract, slip_diag
   SLIP_RETURN_IF_ERROR(status);
   out->text = (slip_const_bytes_t){(const uint8_t *)copy, bytes.size};
 
-  json_error_t error;
+  json_error_t error = {.line = 0};  // left untouched when memory is short at once
   json_t *root = json_loadb(copy, bytes.size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
   if (root) {
     slip__reader_t reader = {out->path, out->text, &out->arena, diagnostics, slip_ok_status()};
