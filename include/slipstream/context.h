@@ -46,9 +46,9 @@ typedef struct slip_context_options_t {
   uint32_t dependency_pool[SLIP_RING_COUNT];  // in [4, INT32_MAX]; 0: 65536
   uint32_t scheduler_threads;       // workers, the launching thread included: 0 (as many as the process may use) or >= 2; 1 is spelled
                                     // SLIP_CONTEXT_SINGLE_THREAD
-  uint32_t max_in_flight;           // run slots; 0: 2
-  uint32_t max_pending;             // launches enqueued and not yet retired; 0: 1024
-  uint32_t max_callables;           // 0: 1024
+  uint32_t max_in_flight;           // run slots, at most 64; 0: 2
+  uint32_t max_pending;             // launches enqueued and not yet retired, at most 2^20; 0: 1024
+  uint32_t max_callables;           // at most 65536; 0: 1024
   uint64_t max_resident_bytes;      // sum of resident images; 0: 1 GiB
   uint64_t max_image_bytes;         // one image; 0: 256 MiB
   uint64_t workspace_budget_bytes;  // 0 (no limit) or >= 1024; borrowed tensors never count
@@ -67,7 +67,7 @@ typedef struct slip_context_options_t {
 typedef enum slip_context_bits_e {
   SLIP_CONTEXT_NONE = 0,
   SLIP_CONTEXT_SINGLE_THREAD = 1,     // no worker threads: the launching thread does everything
-  SLIP_CONTEXT_SKIP_BUILD_CHECK = 2,  // accept images of another build identity; logged
+  SLIP_CONTEXT_SKIP_BUILD_CHECK = 2,  // accept a platform whose build identity is missing or another one
 } slip_context_bits_e;
 
 #define SLIP_CONTEXT_OPTIONS_INIT \
@@ -80,8 +80,9 @@ typedef enum slip_context_bits_e {
 // after close. May block on device work; not allowed in a capture.
 //
 // |*out| is set whenever there is a context to close: on success, and when a failed open still owes teardown (state FAILED); else NULL.
-// Status: INVALID_ARGUMENT, UNSUPPORTED, INCOMPATIBLE, MODE_CONFLICT, CONFLICT, RECURSIVE, FORKED, CAPTURE_UNSUPPORTED, OUT_OF_MEMORY, BUSY
-// (closing right now), DEVICE.
+// Status: INVALID_ARGUMENT, NOT_FOUND (platform), UNSUPPORTED, INCOMPATIBLE, MODE_CONFLICT, CONFLICT, RECURSIVE, FORKED,
+// CAPTURE_UNSUPPORTED, OUT_OF_MEMORY, BUSY (closing right now), INVALID_STATE (an earlier close failed and must be repeated by whoever
+// holds the context), DEVICE.
 SLIP_API slip_status_t slip_context_open(const slip_context_options_t *options, slip_context_t **out) SLIP_MUST_USE;
 
 SLIP_API slip_context_state_e slip_context_state(const slip_context_t *context);
@@ -93,18 +94,21 @@ SLIP_API slip_device_t slip_context_device(const slip_context_t *context);
 // Prepares |image| for launching and returns its id. The whole image is validated before any byte is used. Equal images get different ids;
 // ids start at 0 and are never reused. |image| may be freed after return. On failure |*out_id| is -1 and the context is unchanged. May
 // block on device work. Status: CORRUPT, INCOMPATIBLE (contract, platform, target, runtime kind), CAPACITY_COUNT, CAPACITY_BYTES,
-// CAPACITY_IMAGE, BUSY, INVALID_STATE, CAPTURE_UNSUPPORTED, FORKED, OUT_OF_MEMORY, DEVICE.
+// CAPACITY_IMAGE, BUSY (kernels need more scratch than is reserved, and launches are running), INVALID_STATE, CAPTURE_UNSUPPORTED, FORKED,
+// OUT_OF_MEMORY, DEVICE.
 SLIP_API slip_status_t slip_context_prepare(slip_context_t *context, slip_const_bytes_t image, int32_t *out_id) SLIP_MUST_USE;
 // The artifact's effective image, after its contract was checked. Same states and codes, plus those of slip_artifact_image().
 SLIP_API slip_status_t slip_context_prepare_artifact(slip_context_t *context, slip_artifact_t *artifact, int32_t *out_id) SLIP_MUST_USE;
-// Ends |id|; residency returns once its launches have retired. The id stays dead. NOT_PREPARED, INVALID_STATE, CAPTURE_UNSUPPORTED.
+// Ends |id|; residency returns once its launches have retired. The id stays dead, also when the platform fails to unload the code (DEVICE,
+// IO): the bytes then stay resident until a later release, drain or close succeeds. NOT_PREPARED, INVALID_STATE, POISONED,
+// CAPTURE_UNSUPPORTED.
 SLIP_API slip_status_t slip_context_release(slip_context_t *context, int32_t id) SLIP_MUST_USE;
 // The signature that frames for |id| are built with; one reference for the caller. NOT_PREPARED.
 SLIP_API slip_status_t slip_context_signature(slip_context_t *context, int32_t id, slip_signature_t **out) SLIP_MUST_USE;
 
 typedef enum slip_launch_bits_e {
   SLIP_LAUNCH_NONE = 0,
-  SLIP_LAUNCH_NO_WAIT = 1,  // BUSY instead of waiting when max_pending launches are in flight
+  SLIP_LAUNCH_NO_WAIT = 1,  // BUSY instead of waiting for one of max_pending places or, inline, of max_in_flight run slots
 } slip_launch_bits_e;
 
 // One launch as a plain record, for a framework's queue thread: it needs no interpreter, no allocation and no manager lock.
@@ -117,7 +121,8 @@ typedef struct slip_launch_record_t {
   uint32_t flags;             // slip_launch_bits_e
   uint32_t reserved;
   // Called exactly once, on any thread, after the device is done with the launch's tensors, or before return if the launch was refused. May
-  // be NULL. Must not call into the context.
+  // be NULL. Must not call into the context. After an asynchronous launch it runs in whichever call finds the launch finished: the next
+  // launch, wait, query, drain or close.
   void (*release)(void *user);
   void *user;
 } slip_launch_record_t;
@@ -144,7 +149,7 @@ SLIP_API void slip_ticket_release(slip_ticket_t *ticket);
 // Blocks until every launch made before the call has retired. INVALID_STATE, CAPTURE_UNSUPPORTED, POISONED, or the hook's failure.
 SLIP_API slip_status_t slip_context_drain(slip_context_t *context) SLIP_MUST_USE;
 // Staged teardown (30.8). A failed close keeps what is left and may be repeated; a closed context stays closed (OK). CAPTURE_UNSUPPORTED,
-// FORKED, and what a stage returned.
+// FORKED, BUSY (another thread is closing), INVALID_STATE (called from inside another call on the context), and what a stage returned.
 SLIP_API slip_status_t slip_context_close(slip_context_t *context) SLIP_MUST_USE;
 // Gives back one reference of open. The last one frees the context, which must be CLOSED: else INVALID_STATE and nothing happens. NULL is
 // fine.
@@ -164,7 +169,8 @@ typedef struct slip_context_stats_t {
   uint32_t workers;
   uint32_t reserved;
 } slip_context_stats_t;
-// Fills the first |out->struct_size| bytes. Never blocks on the device.
+// Fills the first |out->struct_size| bytes. Never blocks on the device; |workspace_bytes| is as of a recent launch. INVALID_STATE unless
+// READY.
 SLIP_API slip_status_t slip_context_stats(slip_context_t *context, slip_context_stats_t *out) SLIP_MUST_USE;
 
 // The process's mode: what has been claimed so far.

@@ -71,7 +71,11 @@ static inline slip_status_t slip__launch_run(slip_context_t *context, slip__slot
                      .flags = SLIP__RUN_NONE};
   slip_status_t status = slip__engine_run(context->engine, slot->workspace, &run);
   atomic_store_explicit(&slot->tasks, slip__workspace_task_count(slot->workspace), memory_order_relaxed);
-  atomic_store_explicit(&slot->committed_bytes, slip__workspace_committed_bytes(slot->workspace), memory_order_relaxed);
+  // Summing up the rings would be a tenth of a short launch: done while the workspace warms up, then now and then.
+  uint64_t uses = atomic_load_explicit(&slot->uses, memory_order_relaxed);
+  if (__builtin_expect(uses < 16 || uses % 64 == 0, 0)) {
+    atomic_store_explicit(&slot->committed_bytes, slip__workspace_committed_bytes(slot->workspace), memory_order_relaxed);
+  }
   return status;
 }
 
