@@ -241,7 +241,7 @@ int main(int argc, char **argv) {
   uint32_t count = sizeof(shapes) / sizeof(shapes[0]);
   for (uint32_t i = 0; i < count; ++i) entries[i] = (slip_object_entry_t){shapes[i].name, shapes[i].run, shapes[i].tensor_count, 0};
   slip_object_t object = {
-      SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, entries, kernels, count, sizeof(kernels) / sizeof(kernels[0])};
+      SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, entries, kernels, count, sizeof(kernels) / sizeof(kernels[0]), NULL};
   slip__engine_options_t serial_options = {.serial = 1}, options = {.thread_count = threads};
   slip__workspace_options_t workspace_options = {.task_window = {16384, 16384, 16384, 16384},
                                                  .heap_bytes = {1 << 26, 1 << 26, 1 << 26, 1 << 26},

@@ -8,6 +8,7 @@ chosen per batch size before the timing. The two never run at the same time, and
 """
 import csv
 import datetime
+import os
 import pathlib
 import platform
 import statistics
@@ -143,6 +144,7 @@ def compare(ours, index, ids, candidates):
 def main():
     program, artifact, work = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     work.mkdir(parents=True, exist_ok=True)
+    load = os.getloadavg()[0]  # of others, before we add to it; on a busy machine the ratio flatters whoever needs fewer rendezvous
     batches = {batch: full_length_tokens(batch) for batch in PLAN}
     files = [work / f"tokens_b{batch}.npy" for batch in batches]
     for path, ids in zip(files, batches.values()):
@@ -155,7 +157,7 @@ def main():
     results = ROOT / "bench" / "results" / "minilm.csv"
     results.parent.mkdir(exist_ok=True)
     head = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "cpu": cpu_name(),
-            "onnxruntime": onnxruntime.__version__}
+            "load_1min": round(load, 2), "onnxruntime": onnxruntime.__version__}
     new = not results.exists()
     with results.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(head) + list(rows[0]))

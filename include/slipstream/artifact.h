@@ -45,10 +45,9 @@ SLIP_API slip_signature_t *slip_artifact_lowered_params(const slip_artifact_t *a
 // Content key of the build, hex; and the metadata as JSON text.
 SLIP_API const char *slip_artifact_key(const slip_artifact_t *artifact);
 SLIP_API const char *slip_artifact_metadata_json(const slip_artifact_t *artifact);
-// Maps, checks (size and hash of the manifest, full validation) and returns the image of the effective target. The bytes live as long as
+// Reads, checks (size and hash of the manifest, full validation) and returns the image of the effective target. The bytes live as long as
 // the artifact. Done once; a failed attempt may be repeated. Blocks on files. IO, CORRUPT, INCOMPATIBLE, NOT_FOUND, OUT_OF_MEMORY.
-// The file is mapped, not copied: like a shared object, it may be replaced (a new file under its name) but not overwritten while it is in
-// use.
+// They are a copy of the file: what was checked stays as it was, whatever happens to the file.
 SLIP_API slip_status_t slip_artifact_image(slip_artifact_t *artifact, slip_const_bytes_t *out_bytes) SLIP_MUST_USE;
 // Checks every file against the manifest. Blocks on files.
 SLIP_API slip_status_t slip_artifact_verify(slip_artifact_t *artifact) SLIP_MUST_USE;

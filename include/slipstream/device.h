@@ -44,7 +44,8 @@ SLIP_API bool slip_platform_target_supported(slip_platform_t *platform, int32_t 
 
 // Creates a FIFO stream whose work runs asynchronously. |*out| is NULL on failure. Owned by the caller.
 SLIP_API slip_status_t slip_stream_create(slip_platform_t *platform, int32_t device, slip_stream_t *out) SLIP_MUST_USE;
-// Waits for the stream's work, then destroys it. INVALID_STATE from one of its own callbacks.
+// Waits for the stream's work, then destroys it. From the call on the stream takes no more work (INVALID_ARGUMENT), also from its own
+// callbacks; a second destroy is refused alike. INVALID_STATE from one of its own callbacks.
 SLIP_API slip_status_t slip_stream_destroy(slip_platform_t *platform, slip_stream_t stream) SLIP_MUST_USE;
 // Blocks until all work enqueued before the call has run. The inline stream is always idle.
 SLIP_API slip_status_t slip_stream_synchronize(slip_platform_t *platform, slip_stream_t stream) SLIP_MUST_USE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An opened artifact: immutable after open, but for the image that is mapped on first use.
+// An opened artifact: immutable after open, but for the image that is read on first use.
 #include "slipstream/artifact.h"
 
 #include <stdatomic.h>
@@ -13,6 +13,9 @@
 #include "os/thread.h"
 #include "os/topology.h"
 #include "slipstream/tensor.h"
+
+// The JSON files are far smaller than this. Other files may be larger than listed by as much, so that they are refused for what they hold.
+#define SLIP__ARTIFACT_SLACK (64ull << 20)
 
 struct slip_artifact_t {
   atomic_uint references;
@@ -30,12 +33,17 @@ struct slip_artifact_t {
   atomic_bool published;
 };
 
+// The most that is read of a listed file.
+static uint64_t slip__artifact_limit(const slip__file_record_t *record) {
+  return record->size + SLIP__ARTIFACT_SLACK;  // sizes come from JSON: below 2^63
+}
+
 // --- opening --------------------------------------------------------------------------------------------------------------------------
 
 static slip_status_t slip__artifact_read_files(slip_artifact_t *artifact) {
   slip__mapping_t mapping;
   uint32_t mode;
-  SLIP_RETURN_IF_ERROR(slip__file_map_beneath(artifact->path, SLIP__FILE_LIST_NAME, &mapping, &mode));
+  SLIP_RETURN_IF_ERROR(slip__file_map_beneath(artifact->path, SLIP__FILE_LIST_NAME, SLIP__ARTIFACT_SLACK, &mapping, &mode));
   slip_status_t status = slip__file_list_parse(mapping.bytes, artifact->allocator, &artifact->files);
   slip__file_unmap(&mapping);
   return status;
@@ -53,7 +61,7 @@ static slip_status_t slip__artifact_check_metadata_file(slip_artifact_t *artifac
 static slip_status_t slip__artifact_read_metadata(slip_artifact_t *artifact) {
   slip__mapping_t mapping;
   uint32_t mode;
-  SLIP_RETURN_IF_ERROR(slip__file_map_beneath(artifact->path, SLIP__METADATA_NAME, &mapping, &mode));
+  SLIP_RETURN_IF_ERROR(slip__file_map_beneath(artifact->path, SLIP__METADATA_NAME, SLIP__ARTIFACT_SLACK, &mapping, &mode));
   slip_status_t status = slip__artifact_check_metadata_file(artifact, mapping.bytes);
   if (slip_status_is_ok(status)) {
     artifact->json_size = mapping.bytes.size + 1;
@@ -246,8 +254,9 @@ static slip_status_t slip__artifact_load_image(slip_artifact_t *artifact) {
   slip__mapping_t mapping;
   uint32_t mode;
   slip__artifact_image_path(artifact->target, path);
-  SLIP_RETURN_IF_ERROR(slip__file_map_beneath(artifact->path, path, &mapping, &mode));
-  slip_status_t status = slip__file_record_check(slip__file_list_find(&artifact->files, path), mapping.bytes);
+  const slip__file_record_t *record = slip__file_list_find(&artifact->files, path);
+  SLIP_RETURN_IF_ERROR(slip__file_map_beneath(artifact->path, path, slip__artifact_limit(record), &mapping, &mode));
+  slip_status_t status = slip__file_record_check(record, mapping.bytes);
   if (slip_status_is_ok(status)) status = slip__artifact_check_image(artifact, mapping.bytes);
   if (slip_status_is_ok(status)) {
     artifact->mapping = mapping;
@@ -279,7 +288,7 @@ slip_status_t slip_artifact_image(slip_artifact_t *artifact, slip_const_bytes_t 
 static slip_status_t slip__artifact_verify_file(const slip_artifact_t *artifact, const slip__file_record_t *record) {
   slip__mapping_t mapping;
   uint32_t mode;
-  SLIP_RETURN_IF_ERROR(slip__file_map_beneath(artifact->path, record->path, &mapping, &mode));
+  SLIP_RETURN_IF_ERROR(slip__file_map_beneath(artifact->path, record->path, slip__artifact_limit(record), &mapping, &mode));
   slip_status_t status = slip__file_record_check(record, mapping.bytes);
   slip__file_unmap(&mapping);
   // Copying and umasks change the other bits; whether a file is a program is part of what it is.

@@ -4,7 +4,7 @@
 #include "base/allocator.h"
 
 slip_status_t slip__artifact_json_load(slip_const_bytes_t text, const char *file, json_t **out) {
-  json_error_t error;
+  json_error_t error = {.line = 0};  // left untouched when memory is short at once
   *out = json_loadb(text.data ? (const char *)text.data : "", text.size, JSON_REJECT_DUPLICATES, &error);
   if (*out) return slip_ok_status();
   switch (json_error_code(&error)) {

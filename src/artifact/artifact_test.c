@@ -412,3 +412,19 @@ SLIP_TEST_TIMEOUT(artifact_survives_every_failing_allocation, 120) {
   (void)snprintf(path, sizeof(path), "%s", slip_sample("a"));
   SLIP_CHECK(slip_test_allocator_loop(slip_open_body, path) > 30);
 }
+
+SLIP_TEST(artifact_image_outlives_what_happens_to_its_file) {
+  slip_artifact_t *artifact = NULL;
+  slip_const_bytes_t image, again;
+  slip_image_view_t view;
+  char path[128];
+  slip_sample("a");
+  (void)snprintf(path, sizeof(path), "a/image/%s.img", slip__cpu_target_best());
+  SLIP_CHECK_OK(slip_open("a", &artifact));
+  SLIP_CHECK_OK(slip_artifact_image(artifact, &image));
+  SLIP_CHECK_EQ(truncate(slip_test_artifact_path(path), 5), 0);  // in place: a mapping would fault below
+  SLIP_CHECK_OK(slip_artifact_image(artifact, &again));
+  SLIP_CHECK(again.data == image.data && again.size == image.size);
+  SLIP_CHECK_OK(slip_image_open(image, &view));
+  slip_artifact_release(artifact);
+}

@@ -202,9 +202,9 @@ static slip_status_t slip__artifact_add(slip__artifact_plan_t *plan, const char 
 static slip_status_t slip__artifact_plan_files(slip__artifact_plan_t *plan) {
   const slip__artifact_desc_t *desc = plan->desc;
   for (size_t i = 0; i < desc->image_count; ++i) {
-    size_t size = strlen(desc->images[i].target) + sizeof("image/.img");
     void *path = NULL;
     SLIP_RETURN_IF_ERROR(slip__artifact_check_image(desc, i, plan->allocator));
+    size_t size = strlen(desc->images[i].target) + sizeof("image/.img");
     SLIP_RETURN_IF_ERROR(slip__arena_alloc(&plan->arena, size, &path));
     (void)snprintf(path, size, "image/%s.img", desc->images[i].target);
     SLIP_RETURN_IF_ERROR(slip__artifact_add(plan, path, desc->images[i].bytes));

@@ -135,6 +135,8 @@ SLIP_TEST(artifact_writer_refuses_wrong_descriptions) {
   SLIP_REFUSED("UTF-8");
   artifact.images[1] = artifact.images[0];
   SLIP_REFUSED("target");
+  artifact.images[1].target = NULL;
+  SLIP_REFUSED("unlike the description");
   artifact.images[1].target = "another";
   SLIP_REFUSED("unlike the description");
   artifact.images[1].bytes.size -= 64;

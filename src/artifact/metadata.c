@@ -7,6 +7,7 @@
 
 #include "artifact/artifact_json.h"
 #include "base/allocator.h"
+#include "base/checked.h"
 #include "image/image_hash.h"
 #include "slipstream/tensor.h"
 
@@ -149,7 +150,30 @@ static slip_status_t slip__metadata_lower_aliases(const slip_signature_t *params
   return *out ? slip_ok_status() : SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "reading " SLIP__METADATA_NAME);
 }
 
-// The external interface of a kernel is the same before and after lowering: count, order, names, directions, element types.
+// True if both describe the same bytes, whatever their shape: equal products of the static dims (checked for overflow), the same dynamic
+// dims in the same order (lowering may drop their names). A blocked shape with padding has another product.
+static bool slip__metadata_same_storage(const slip_param_t *a, const slip_param_t *b) {
+  const slip_param_t *sides[2] = {a, b};
+  const char *names[2][SLIP_MAX_RANK];
+  uint32_t dynamic[2] = {0, 0};
+  int64_t product[2] = {1, 1};
+  for (uint32_t side = 0; side < 2; ++side) {
+    for (uint32_t d = 0; d < sides[side]->rank; ++d) {
+      if (sides[side]->dims[d] != SLIP_DIM_DYNAMIC) {
+        if (!slip__checked_mul(product[side], sides[side]->dims[d], &product[side])) return false;
+      } else {
+        names[side][dynamic[side]++] = sides[side]->dim_names[d];
+      }
+    }
+  }
+  if (product[0] != product[1] || dynamic[0] != dynamic[1]) return false;
+  for (uint32_t i = 0; i < dynamic[0]; ++i) {
+    if (names[0][i] && names[1][i] && strcmp(names[0][i], names[1][i]) != 0) return false;
+  }
+  return true;
+}
+
+// The external interface of a kernel is the same before and after lowering: count, order, names, directions, element types, storage.
 static slip_status_t slip__metadata_check_kernel_entry(const slip__metadata_entry_t *entry) {
   size_t count = slip_signature_param_count(entry->params);
   if (slip_signature_param_count(entry->lowered_params) != count) {
@@ -161,6 +185,9 @@ static slip_status_t slip__metadata_check_kernel_entry(const slip__metadata_entr
     if (strcmp(a->name, b->name) != 0 || a->direction != b->direction || a->dtype != b->dtype) {
       return slip__metadata_refuse("lowered_params", "parameter %zu '%.64s' has another name, direction or dtype than in 'params'", i,
                                    b->name);
+    }
+    if (!slip__metadata_same_storage(a, b)) {
+      return slip__metadata_refuse("lowered_params", "parameter %zu '%.64s' describes other bytes than in 'params'", i, b->name);
     }
   }
   return slip_ok_status();

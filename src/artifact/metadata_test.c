@@ -98,6 +98,19 @@ SLIP_TEST(metadata_refusals_name_the_field) {
        "'lowered_params'"},
       {"\"lowered_params\": [", "\"lowered_params\": [{\"name\": \"w\", \"direction\": \"scalar\", \"dtype\": \"i8\"}, ",
        "'lowered_params'"},
+      {"\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, 8]",
+       "\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, 4]", "'x' describes other bytes"},
+      {"\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, 8]",
+       "\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, -1]", "'x' describes other bytes"},
+      {"\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, 8]",
+       "\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [8]", "'x' describes other bytes"},
+      {"\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, 8]",
+       "\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, 8], \"dim_names\": [\"K\", null]",
+       "'x' describes other bytes"},
+      {"\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, 8]",
+       "\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [9223372036854775807, "
+       "9223372036854775807]",
+       "'x' describes other bytes"},
       {"\"lowered_params\"", "\"lowered\"", "'lowered'"},
       {"\"return_count\": 1", "\"return_count\": 2", "'return_count'"},
       {"\"return_count\": 1", "\"return_count\": -1", "'return_count'"},
@@ -223,4 +236,15 @@ SLIP_TEST(metadata_survive_every_failing_allocation) {
   static char text[sizeof(slip_kernel_text)];
   memcpy(text, slip_kernel_text, sizeof(text));
   SLIP_CHECK(slip_test_allocator_loop(slip_metadata_body, text) > 10);
+}
+
+// Blocks of 16 x C0 hold the same bytes in another shape; a dynamic batch may stand in front.
+SLIP_TEST(metadata_take_a_lowered_shape_of_the_same_bytes) {
+  static const char from[] = "\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, 8]";
+  static const char to[] = "\"lowered_params\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"dims\": [-1, 2, 2, 2]";
+  slip__metadata_t metadata;
+  char *text = slip_replaced(slip_kernel_text, from, to);
+  SLIP_CHECK_OK(slip__metadata_parse(slip_bytes_of(text), slip_allocator_system(), &metadata));
+  slip__metadata_deinitialize(&metadata);
+  free(text);
 }

@@ -123,8 +123,9 @@ slip_status_t slip_status_join(slip_status_t first, slip_status_t second) {
   return first;
 }
 
-slip_status_t slip_status_clone(slip_status_t status) {
-  if (!status || slip__status_is_bare(status)) return status;
+// One status without its follow-ups; the bare code when memory is short.
+static slip_status_t slip__status_clone_one(slip_status_t status) {
+  if (slip__status_is_bare(status)) return status;
   slip_status_t copy = calloc(1, sizeof(*copy));
   char *text = malloc(status->text_size);
   if (!copy || !text) {
@@ -135,8 +136,20 @@ slip_status_t slip_status_clone(slip_status_t status) {
   *copy = *status;
   memcpy(text, status->text, status->text_size);
   copy->text = text;
-  copy->follow_up = slip_status_clone(status->follow_up);
+  copy->follow_up = NULL;
   return copy;
+}
+
+slip_status_t slip_status_clone(slip_status_t status) {
+  slip_status_t first = NULL;
+  slip_status_t *tail = &first;
+  for (; status; status = status->follow_up) {
+    *tail = slip__status_clone_one(status);
+    // A bare code has no place for what follows.
+    if (slip__status_is_bare(*tail)) break;
+    tail = &(*tail)->follow_up;
+  }
+  return first;
 }
 
 void slip_status_free(slip_status_t status) {

@@ -71,3 +71,16 @@ SLIP_TEST(status_keeps_its_code_when_memory_is_short) {
     slip_status_free(copy);
   }
 }
+
+// Follow-ups are a list, not a recursion: cleanup of many things may fail one after the other.
+SLIP_TEST(status_long_chains_need_no_stack) {
+  enum { LINKS = 300000 };
+  slip_status_t chain = NULL;
+  // Each joined in front: behind would walk the whole chain every time.
+  for (uint32_t i = 0; i < LINKS; ++i) chain = slip_status_join(SLIP_STATUS(SLIP_CODE_IO, "x"), chain);
+  slip_status_t copy = slip_status_clone(chain);
+  SLIP_CHECK_EQ(slip_status_format(copy, NULL, 0), slip_status_format(chain, NULL, 0));
+  SLIP_CHECK(slip_status_format(copy, NULL, 0) > LINKS);
+  slip_status_free(copy);
+  slip_status_free(chain);
+}

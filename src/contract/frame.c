@@ -91,7 +91,8 @@ static inline slip_status_t slip__frame_take_tensor(const slip__frame_build_t *b
   if (__builtin_expect(arg->kind != SLIP_ARG_TENSOR || !tensor, 0)) return slip__frame_refuse_kind(build, index);
   uint64_t head;
   memcpy(&head, tensor, sizeof(head));
-  bool plain = head == rule->head && tensor->device.platform == build->device.platform && tensor->device.ordinal == build->device.ordinal;
+  bool plain = head == rule->head && rule->plain && tensor->device.platform == build->device.platform &&
+               tensor->device.ordinal == build->device.ordinal;
   if (__builtin_expect(!plain, 0)) SLIP_RETURN_IF_ERROR(slip__frame_check_head(build, index));
 
   slip_otensor_t *out = &build->frame->tensors[rule->slot];
@@ -110,7 +111,7 @@ static inline slip_status_t slip__frame_take_tensor(const slip__frame_build_t *b
   out->storage_bytes = 0;
   out->creator = 0;
   out->generation = 0;
-  out->depth = 0;
+  out->depth = rule->direction == SLIP_DIRECTION_IN ? SLIP_OTENSOR_READ_ONLY : 0;
   build->frame->objects[rule->slot] = arg->object;
   if (bytes > 0) slip__frame_add_range(ranges, tensor, rule, begin, end, out);
   return slip_ok_status();

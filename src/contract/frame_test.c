@@ -78,6 +78,7 @@ SLIP_TEST(frame_holds_tensors_and_scalars_in_signature_order) {
   const int64_t dims[5] = {4, 8, 1, 1, 1}, strides[5] = {8, 1, 0, 0, 0};
   SLIP_CHECK(memcmp(y->view.dims, dims, sizeof(dims)) == 0);
   SLIP_CHECK(memcmp(y->view.strides, strides, sizeof(strides)) == 0);
+  SLIP_CHECK_EQ(view.tensors[0].depth, SLIP_OTENSOR_READ_ONLY);  // an IN parameter
   SLIP_CHECK(y->creator == 0 && y->generation == 0 && y->depth == 0 && y->view.reserved0 == 0 && y->view.reserved1 == 0);
   SLIP_CHECK(view.scalars[0] == slip_scalar_f32(1e-5f).bits);
   slip_frame_deinitialize(&call.frame);
@@ -515,6 +516,17 @@ SLIP_TEST(frame_asks_for_physical_dims_only_for_nz) {
   call.w.format = SLIP_FORMAT_ND;
   nz_check(&call, SLIP_CODE_OK, NULL);
   SLIP_CHECK_EQ(call.asked, 0);
+}
+
+// A tensor that nobody filled has a head of zeros, or of anything: it must not pass for one that needs no closer look.
+SLIP_TEST(frame_looks_closely_at_every_nz_tensor) {
+  static const uint8_t heads[] = {0, 0xff};
+  for (size_t i = 0; i < sizeof(heads); ++i) {
+    nz_call_t call;
+    nz_begin(&call, "(in w: f16[32,32] nz)", SLIP_DTYPE_F16, 32, 32);
+    memset(&call.w, heads[i], offsetof(slip_tensor_t, data));
+    nz_check(&call, SLIP_CODE_INVALID_ARGUMENT, NULL);
+  }
 }
 
 SLIP_TEST(frame_refuses_nz_rules_one_by_one) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fitting values to a declared dtype. Every conversion rounds once, to nearest with ties to even.
+// Fitting values to a declared dtype. Every conversion rounds once, to nearest with ties to even, in integer arithmetic: the floating-point
+// environment (rounding mode, flushing of subnormals, traps) is the caller's and changes nothing here.
 #include "slipstream/scalar.h"
 
 #include <math.h>
@@ -72,12 +73,6 @@ uint64_t slip__bf16_bits(double value) {
   return slip__float_encode(value, 8, 7);
 }
 
-static uint64_t slip__f32_bits(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
 // |value| in the bits of a float dtype.
 static uint64_t slip__float_bits(slip_dtype_t dtype, double value) {
   uint64_t bits;
@@ -87,7 +82,7 @@ static uint64_t slip__float_bits(slip_dtype_t dtype, double value) {
     case SLIP_DTYPE_BF16:
       return slip__bf16_bits(value);
     case SLIP_DTYPE_F32:
-      return slip__f32_bits((float)value);
+      return slip__float_encode(value, 8, 23);
     default:
       memcpy(&bits, &value, sizeof(bits));
       return bits;
@@ -95,13 +90,10 @@ static uint64_t slip__float_bits(slip_dtype_t dtype, double value) {
 }
 
 double slip_scalar_to_f64(slip_scalar_t scalar) {
-  float f32;
   double f64;
-  uint32_t low = (uint32_t)scalar.bits;
   switch (scalar.dtype) {
     case SLIP_DTYPE_F32:
-      memcpy(&f32, &low, sizeof(f32));
-      return (double)f32;
+      return slip__float_decode(scalar.bits & 0xffffffff, 8, 23);
     case SLIP_DTYPE_F16:
       return slip__float_decode(scalar.bits & 0xffff, 5, 10);
     case SLIP_DTYPE_BF16:
@@ -148,6 +140,19 @@ static slip_status_t slip__scalar_integer_range(slip_dtype_t dtype, bool negativ
                      negative ? "-" : "", (unsigned long long)magnitude, slip_dtype_name(dtype));
 }
 
+// |magnitude| rounded to the 53 bits of a double; to odd where a narrower format will round it again.
+static double slip__integer_round(uint64_t magnitude, bool to_odd) {
+  if (!(magnitude >> 53)) return (double)magnitude;
+  int shift = 11 - __builtin_clzll(magnitude);
+  uint64_t kept = magnitude >> shift, rest = magnitude & ((1ull << shift) - 1), half = 1ull << (shift - 1);
+  if (to_odd) {
+    kept |= rest != 0;
+  } else if (rest > half || (rest == half && (kept & 1))) {
+    ++kept;
+  }
+  return ldexp((double)kept, shift);
+}
+
 // An integer given as sign and magnitude.
 static slip_status_t slip__scalar_from_integer(slip_dtype_t dtype, bool negative, uint64_t magnitude, slip_scalar_t *out) {
   memset(out, 0, sizeof(*out));
@@ -167,10 +172,7 @@ static slip_status_t slip__scalar_from_integer(slip_dtype_t dtype, bool negative
       if (magnitude > (1ull << (bits - 1)) - (negative ? 0 : 1)) return slip__scalar_integer_range(dtype, negative, magnitude);
       break;
     case SLIP_DTYPE_KIND_FLOAT: {
-      // Above 2^53 a double would round first and the narrow format a second time: fold the low bits into one sticky bit instead (round to
-      // odd). f64 itself rounds once.
-      bool fold = dtype != SLIP_DTYPE_F64 && magnitude >> 53;
-      double rounded = (double)(fold ? (magnitude & ~0x7ffull) | (magnitude & 0x7ff ? 0x800 : 0) : magnitude);
+      double rounded = slip__integer_round(magnitude, dtype != SLIP_DTYPE_F64);
       slip__scalar_set(out, dtype, slip__float_bits(dtype, negative ? -rounded : rounded));
       if (!isinf(slip_scalar_to_f64(*out))) return slip_ok_status();
       memset(out, 0, sizeof(*out));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "slipstream/scalar.h"
 
+#include <fenv.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -276,3 +277,48 @@ SLIP_TEST(scalar_wellformed_bits) {
   SLIP_CHECK(slip__scalar_is_wellformed((slip_scalar_t){UINT64_MAX, SLIP_DTYPE_U64, {0}}));
   SLIP_CHECK_EQ(slip__scalar_signed(slip_scalar_i32(-5)), -5);
 }
+
+// Values whose conversion the floating-point environment could change: subnormals, ties, integers of more than 53 bits.
+static void check_environment_values(void) {
+  SLIP_CHECK_EQ(from_f64(SLIP_DTYPE_F32, 0x1p-149).bits, 1u);
+  SLIP_CHECK_EQ(from_f64(SLIP_DTYPE_F32, 1 + 0x1p-24).bits, 0x3f800000u);
+  SLIP_CHECK_EQ(from_f64(SLIP_DTYPE_F32, -1 - 0x1p-25).bits, 0xbf800000u);
+  SLIP_CHECK_EQ(from_f64(SLIP_DTYPE_BF16, 0x1p-133).bits, 1u);
+  SLIP_CHECK_EQ(from_i64(SLIP_DTYPE_F64, (1ll << 53) + 1).bits, 0x4340000000000000u);
+  SLIP_CHECK_EQ(from_i64(SLIP_DTYPE_F64, -(1ll << 53) - 3).bits, 0xc340000000000002u);
+  SLIP_CHECK_EQ(from_i64(SLIP_DTYPE_F32, (1ll << 40) + (1ll << 16) + 1).bits, 0x53800001u);
+  SLIP_CHECK_EQ(from_i64(SLIP_DTYPE_F64, INT64_MAX).bits, 0x43e0000000000000u);
+  parses(SLIP_DTYPE_F32, "1e-45", 1);
+  parses(SLIP_DTYPE_F32, "0.1", 0x3dcccccd);
+  parses(SLIP_DTYPE_F64, "0.1", 0x3fb999999999999a);
+  prints((slip_scalar_t){1, SLIP_DTYPE_F32, {0}}, "1e-45");
+  prints((slip_scalar_t){0x3fb999999999999a, SLIP_DTYPE_F64, {0}}, "0.1");
+  SLIP_CHECK(slip_scalar_to_f64((slip_scalar_t){1, SLIP_DTYPE_F32, {0}}) > 1e-45);
+  refuses_f64(SLIP_DTYPE_F32, 1e39, "overflows f32");
+}
+
+SLIP_TEST(scalar_does_not_depend_on_the_rounding_mode) {
+  static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST};
+  for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); ++i) {
+    SLIP_CHECK_EQ(fesetround(modes[i]), 0);
+    check_environment_values();
+    SLIP_CHECK_EQ(fegetround(), modes[i]);
+  }
+}
+
+#if defined(__x86_64__)
+// Flush-to-zero and denormals-are-zero, as frameworks set them; and no exception masked, so that one raised would be a SIGFPE.
+SLIP_TEST(scalar_does_not_depend_on_flushing_and_traps) {
+  unsigned before = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before | 0x8040u);
+  check_environment_values();
+  __builtin_ia32_ldmxcsr(before & ~0x0e80u);  // overflow, underflow, division by zero, invalid
+  slip_scalar_t scalar;
+  slip_status_t status = slip_scalar_from_f64(SLIP_DTYPE_F32, 1e300, &scalar);
+  slip_status_t tiny = slip_scalar_from_f64(SLIP_DTYPE_F32, 1e-300, &scalar);
+  __builtin_ia32_ldmxcsr(before);
+  SLIP_CHECK_ERROR(status, INVALID, "overflows f32");
+  SLIP_CHECK_OK(tiny);
+  SLIP_CHECK_EQ(scalar.bits, 0);
+}
+#endif

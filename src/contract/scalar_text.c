@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalars as text, in the C locale whatever the program's locale is.
+// Scalars as text, in the C locale and with default rounding, whatever the program has set.
+#include <fenv.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -62,17 +63,23 @@ static slip_status_t slip__scalar_parse_float(slip_dtype_t dtype, const char *te
   locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);  // glibc and musl: a static object, cannot fail
   if (!locale) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "no memory for the C locale");
   char *end = NULL;
+  fenv_t before;
+  (void)feholdexcept(&before);  // no traps
+  (void)fesetround(FE_TONEAREST);
   double value = strtod_l(text, &end, locale);
-  // f32 is read directly: through double it would round twice.
-  if (dtype == SLIP_DTYPE_F32 && isfinite(value)) {
-    float narrow = strtof_l(text, &end, locale);
-    if (isfinite(narrow)) value = (double)narrow;
-  }
+  // f32 is read directly: through double it would round twice. Its bits are taken as they are: where the program flushes subnormals, a
+  // conversion would be zero.
+  float narrow = dtype == SLIP_DTYPE_F32 ? strtof_l(text, &end, locale) : 0;
+  (void)fesetenv(&before);
   freelocale(locale);
   if (!starts || end == text || *end != '\0') return slip__scalar_no_number(dtype, text);
   if (isinf(value) && !strchr("iI", text[*text == '-' || *text == '+'])) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "finite value %.64s overflows %s; pass a smaller value, or infinity itself", text,
                        slip_dtype_name(dtype));
+  }
+  if (dtype == SLIP_DTYPE_F32 && isfinite(value) && isfinite(narrow)) {
+    *out = slip_scalar_f32(narrow);
+    return slip_ok_status();
   }
   return slip_scalar_from_f64(dtype, value, out);
 }
@@ -92,6 +99,9 @@ static void slip__scalar_format_float(slip_scalar_t scalar, char *buffer, size_t
   double value = slip_scalar_to_f64(scalar);
   locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   locale_t before = locale ? uselocale(locale) : (locale_t)0;
+  fenv_t environment;
+  (void)feholdexcept(&environment);
+  (void)fesetround(FE_TONEAREST);
   for (int digits = 1; digits <= 17; ++digits) {
     snprintf(buffer, capacity, "%.*g", digits, value);
     slip_scalar_t back;
@@ -100,6 +110,7 @@ static void slip__scalar_format_float(slip_scalar_t scalar, char *buffer, size_t
     slip_status_free(status);
     if (same) break;
   }
+  (void)fesetenv(&environment);
   if (before) uselocale(before);
   if (locale) freelocale(locale);
 }

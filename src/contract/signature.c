@@ -222,6 +222,7 @@ static void slip__signature_fill_rules(slip_signature_t *signature, slip__symbol
     if (param->layout == SLIP_LAYOUT_ND) {
       slip__tensor_head_t head = {(uint32_t)sizeof(slip_tensor_t), param->dtype, param->rank, SLIP_FORMAT_ND, SLIP_TENSOR_NONE};
       memcpy(&rule->head, &head, sizeof(head));
+      rule->plain = true;
     }
   }
 }

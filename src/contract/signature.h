@@ -27,8 +27,9 @@ typedef struct slip__param_rule_t {
   // First dim with the same symbol, as tensor slot * 8 + dim; SLIP__NO_PEER where it is this one or has no symbol.
   uint32_t peers[SLIP_MAX_RANK];
   uint32_t slot;  // among the tensors or among the scalars
-  // Tensor: slip__tensor_head_t of a plain one, or 0 (never equal) where each call needs a closer look (NZ). Scalar: its largest bits.
+  // Tensor: slip__tensor_head_t of a plain one, where there is such a thing. Scalar: its largest bits.
   uint64_t head;
+  bool plain;  // |head| decides; false (NZ): each call needs the closer look. No value of |head| can say so: all may be in a tensor
   uint8_t direction;
   uint8_t dtype;
   uint8_t rank;

@@ -211,11 +211,12 @@ static slip_status_t slip__json_read(json_t *root, slip_allocator_t allocator, s
 
 slip_status_t slip_signature_from_json(const char *text, size_t length, slip_allocator_t allocator, slip_signature_t **out) {
   *out = NULL;
-  json_error_t error;
+  json_error_t error = {.line = 0};  // left untouched when memory is short at once
   // The parser's tree comes from malloc (the library's allocator is process-wide and not ours to set) and is gone on return.
   json_t *root = text ? json_loadb(text, length, JSON_REJECT_DUPLICATES, &error) : NULL;
   if (!text) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "no JSON text given");
-  if (!root && json_error_code(&error) == json_error_out_of_memory)
+  // Unknown: jansson says nothing where one of its own small blocks could not be had.
+  if (!root && (json_error_code(&error) == json_error_out_of_memory || json_error_code(&error) == json_error_unknown))
     return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "reading a signature's JSON");
   if (!root) return SLIP_STATUS(SLIP_CODE_CORRUPT, "line %d column %d: %s", error.line, error.column, error.text);
   slip_status_t status = slip__json_read(root, slip__allocator_or_system(allocator), out);

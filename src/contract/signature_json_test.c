@@ -2,6 +2,7 @@
 #include "base/allocator.h"
 #include "slip_test.h"
 #include "slip_test_allocator.h"
+#include "slip_test_malloc.h"
 #include "slipstream/signature.h"
 
 static slip_signature_t *parse(const char *text) {
@@ -139,4 +140,27 @@ SLIP_TEST(signature_json_survives_failing_allocations) {
   slip_signature_t *signature = parse("(in x: bf16[M,2048], out y: bf16[M,2048]) -> (y)");
   SLIP_CHECK(slip_test_allocator_loop(json_body, signature) > 4);
   slip_signature_release(signature);
+}
+
+// The JSON library takes its memory from malloc: each of its requests may fail. It calls some of these failures bad
+// syntax; where it says nothing, we must not read what it did not write.
+SLIP_TEST(signature_json_survives_short_memory_of_the_parser) {
+  static const char text[] =
+      "{\"params\":[{\"name\":\"x\",\"direction\":\"in\",\"dtype\":\"f32\",\"dims\":[-1,4],\"dim_names\":"
+      "[\"M\",null]}],\"return_aliases\":[]}";
+  if (!slip_test_malloc_works()) slip_test_skip("a sanitizer stands before malloc");
+  bool failed = true;
+  uint64_t nth = 1;
+  for (; failed && nth < 1000; ++nth) {
+    slip_signature_t *signature = NULL;
+    slip_test_malloc_fail(nth, true);
+    slip_status_t status = slip_signature_from_json(text, sizeof(text) - 1, slip_allocator_system(), &signature);
+    slip_test_malloc_fail(0, false);
+    failed = !slip_status_is_ok(status);
+    slip_code_t code = slip_status_code(status);
+    SLIP_CHECK(!failed || code == SLIP_CODE_OUT_OF_MEMORY || (nth > 3 && code == SLIP_CODE_CORRUPT));
+    slip_status_free(status);
+    slip_signature_release(signature);
+  }
+  SLIP_CHECK(nth > 10 && nth < 1000);
 }

@@ -35,7 +35,7 @@ static void slip__board_open(slip__engine_t *engine, uint32_t index, slip__slot_
   atomic_store_explicit(&entry->slot, slot, memory_order_relaxed);
   atomic_store_explicit(&entry->block_count, blocks, memory_order_relaxed);
   atomic_store_explicit(&entry->left, blocks, memory_order_relaxed);
-  atomic_store_explicit(&entry->claim, epoch << 32, memory_order_release);
+  atomic_store_explicit(&entry->claim, epoch << 32 | blocks, memory_order_release);
   (void)atomic_fetch_or_explicit(&engine->board.open, 1u << index, memory_order_seq_cst);
   slip__wake_workers(engine, blocks - 1);
 }
@@ -56,8 +56,7 @@ static void slip__board_end_gang(slip__engine_t *engine) {
 static void slip__board_close(slip__board_t *board, uint32_t index) {
   slip__board_entry_t *entry = &board->entries[index];
   (void)atomic_fetch_and_explicit(&board->open, ~(1u << index), memory_order_acq_rel);
-  uint64_t claim = atomic_load_explicit(&entry->claim, memory_order_acquire);
-  if ((uint32_t)claim >= atomic_load_explicit(&entry->block_count, memory_order_relaxed)) return;
+  if ((uint32_t)atomic_load_explicit(&entry->claim, memory_order_acquire) == 0) return;
   (void)atomic_fetch_or_explicit(&board->open, 1u << index, memory_order_seq_cst);
 }
 
@@ -69,16 +68,16 @@ static bool slip__board_work(slip__engine_t *engine, slip__seat_t *seat, uint32_
   slip__slot_t *slot;
   *out_next = NULL;
   do {
-    first = (uint32_t)claim;
-    uint32_t all = atomic_load_explicit(&entry->block_count, memory_order_relaxed);
-    slot = atomic_load_explicit(&entry->slot, memory_order_relaxed);
-    if (first >= all) {
+    uint32_t unclaimed = (uint32_t)claim;
+    if (unclaimed == 0) {
       slip__board_close(&engine->board, index);
       return false;
     }
-    count = index == SLIP__BOARD_GANG ? 1 : (all - first) / (2 * engine->thread_count);
+    count = index == SLIP__BOARD_GANG ? 1 : unclaimed / (2 * engine->thread_count);
     if (count == 0) count = 1;
-  } while (!atomic_compare_exchange_weak_explicit(&entry->claim, &claim, claim + count, memory_order_acquire, memory_order_acquire));
+    first = atomic_load_explicit(&entry->block_count, memory_order_relaxed) - unclaimed;
+    slot = atomic_load_explicit(&entry->slot, memory_order_relaxed);
+  } while (!atomic_compare_exchange_weak_explicit(&entry->claim, &claim, claim - count, memory_order_acquire, memory_order_acquire));
 
   // A gang that has started runs to its end: its blocks may wait for each other.
   if (index == SLIP__BOARD_GANG || !slip__workspace_failed(slot->workspace)) slip__execute_blocks(slot, seat, first, count);

@@ -4,7 +4,11 @@
 //
 // The board outlives every workspace: a thread may look at an entry whose task is long over. The claim word makes that harmless.
 //
-//   claim = epoch << 32 | next block      one word, so that a claim can only succeed for the task whose fields were read
+//   claim = epoch << 32 | unclaimed blocks
+//
+// Epoch and count in one word: a claim succeeds only for the task whose fields were read. The count runs down, so that an exhausted entry
+// shows as such by this word alone: were it a next block to be compared with |block_count|, the next task's count, written while the word
+// is still the old one, would let a thread claim blocks that do not exist.
 //
 //   entry: free --take (CAS on |free|)--> filling --open (store claim, epoch + 1)--> open --last block claimed--> exhausted
 //               --last block done (|left| is 0)--> free, and the task is completed by that thread
@@ -14,13 +18,12 @@
 //            free it (fetch_or)         release   the take
 //   claim    open (store)               release   acquire load in join: the entry's fields and the slot
 //            join (load)                acquire   see above
-//            claim blocks (CAS)         acquire   as the load before it; success proves that the fields belong to this epoch: a later
-//            epoch's fields are
-//                                                 written only after all blocks of this one were claimed and done
+//            claim blocks (CAS)         acquire   as the load before it; success proves that the fields are this epoch's: the
+//                                                 next one's are written only after all blocks of this one are done
 //   left     blocks done (fetch_sub)    acq_rel   each other: the last thread sees the results of all blocks
 //   open     set (fetch_or)             seq_cst   the idle bits, as bottom of a queue (park.h)
-//            clear (fetch_and)          acq_rel   the set: whoever takes down the sign of a reopened entry sees its claim, and puts the
-//            sign up again
+//            clear (fetch_and)          acq_rel   the set: whoever takes down the sign of a reopened entry sees its claim, and
+//                                                 puts the sign up again
 //   gang_lock                           acquire on taking, release on giving back; held for a few instructions
 #ifndef SLIPSTREAM_SRC_GRAPH_BOARD_H_
 #define SLIPSTREAM_SRC_GRAPH_BOARD_H_

@@ -23,6 +23,7 @@ static void ones(const slip_kargs_t *args, slip_block_t block) {
 }
 static void each_block(const slip_kargs_t *args, slip_block_t block) {
   SLIP_CHECK_EQ(block.count, args->tensors[0].dims[0]);
+  SLIP_CHECK(block.index < block.count);
   ((int64_t *)args->tensors[0].data)[block.index] += 1;
 }
 static _Atomic uint32_t arrived;
@@ -140,6 +141,35 @@ SLIP_TEST(each_block_runs_once) {
     }
     graph_test_close(&test);
   }
+}
+
+// Tasks of quickly changing block counts, so that an entry of the board is opened again while threads still look at it.
+static void changing(slip_orch_t *o, const slip_oargs_t *args) {
+  slip_task_builder_t task;
+  uint64_t state = (uint64_t)(uintptr_t)graph_test_user(args);
+  for (int i = 0; i < 300; ++i) {
+    int64_t count = 2 + (int64_t)(slip_test_random(&state) % 12), start = (int64_t)(slip_test_random(&state) % 50);
+    slip_otensor_t part = slip_otensor_slice(o, args->tensors[0], 0, start, count);
+    slip_task_begin(&task, EACH_BLOCK, (uint32_t)count);
+    slip_task_inout(&task, &part);
+    slip_task_submit(o, &task);
+  }
+}
+SLIP_TEST(entries_of_the_board_change_hands_quickly) {
+  const int64_t dims[1] = {64};
+  graph_test_t serial = graph_test_open(0, 64, 4096, 64), test = graph_test_open(4, 64, 4096, 64);
+  uint64_t state = slip_test_seed();
+  for (int round = 0; round < 200; ++round) {
+    int64_t expected[64] = {0}, actual[64] = {0};
+    void *seed = (void *)(uintptr_t)slip_test_random(&state);
+    slip_otensor_t tensor = graph_test_tensor(expected, SLIP_DTYPE_I64, 1, dims);
+    SLIP_CHECK_OK(graph_test_run(&serial, kernels, KERNELS, changing, &tensor, 1, seed, 0));
+    tensor = graph_test_tensor(actual, SLIP_DTYPE_I64, 1, dims);
+    SLIP_CHECK_OK(graph_test_run(&test, kernels, KERNELS, changing, &tensor, 1, seed, 0));
+    for (int i = 0; i < 64; ++i) SLIP_CHECK_EQ(actual[i], expected[i]);
+  }
+  graph_test_close(&serial);
+  graph_test_close(&test);
 }
 
 // More tasks with blocks at once than the board has places.

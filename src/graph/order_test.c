@@ -222,3 +222,31 @@ SLIP_TEST(a_task_with_more_producers_than_edges) {
     graph_test_close(&test);
   }
 }
+
+// Tasks that wait for each other can only end if nothing orders them: neighbours of one parent, though their byte ranges interleave.
+static void disjoint(slip_orch_t *o, const slip_oargs_t *args) {
+  slip_task_builder_t task;
+  slip_otensor_t parts[2];
+  const int64_t dims[2] = {4, 4};
+  slip_otensor_t square = slip_otensor_reshape(o, args->tensors[0], 2, dims);
+  for (int64_t i = 0; i < 2; ++i) parts[i] = slip_otensor_slice(o, square, 1, 2 * i, 2);
+  // What covers only a part of a region must not order that region's other part.
+  do_put(o, args->tensors[0], SLIP_ACCESS_OUT_EXISTING, 1, 0, 0);
+  for (int i = 0; i < 2; ++i) {
+    slip_task_begin(&task, 2, 1);
+    slip_task_inout(&task, &parts[i]);
+    slip_task_submit(o, &task);
+  }
+}
+SLIP_TEST(interleaved_slices_are_not_ordered) {
+  static const slip_object_kernel_t with_meet[] = {{"put", put, 0, 0, 1, 2}, {"copy", copy, 0, 0, 2, 1}, {"meet", meet, 0, 0, 1, 0}};
+  graph_test_t test = graph_test_open(2, 64, 1 << 16, 64);
+  int64_t data[16];
+  const int64_t dims[1] = {16};
+  slip_otensor_t tensor = graph_test_tensor(data, SLIP_DTYPE_I64, 1, dims);
+  for (int round = 0; round < 20; ++round) {
+    atomic_store(&met, 0);
+    SLIP_CHECK_OK(graph_test_run(&test, with_meet, 3, disjoint, &tensor, 1, NULL, 0));
+  }
+  graph_test_close(&test);
+}

@@ -28,7 +28,9 @@ void slip__wake_submitter_slow(slip__seat_t *seat) {
 }
 
 bool slip__idle_spin(slip__idle_t *idle) {
-  slip__cpu_relax();
+  // Each look at the queues takes their cache lines from the threads that fill them: look less often the longer nothing has come.
+  uint32_t pauses = idle->rounds < 16 ? 1 : 16;
+  for (uint32_t i = 0; i < pauses; ++i) slip__cpu_relax();
   if (++idle->rounds % 32 != 0) return false;
   uint64_t now = slip__clock_now_ns();
   if (idle->since_ns == 0) idle->since_ns = now;

@@ -5,12 +5,12 @@
 // first in, first out is the order in which slots retire, and it lets a thief claim several tasks by one exchange.
 //
 //   word    operation                     order      pairs with
-//   bottom  push, after the item (store)  seq_cst    release: the acquire in take makes the item and its slot visible. seq_cst: a pusher
-//   that then
-//                                                    finds no sleeper, and a sleeper that finds no task, cannot both be (park.h)
+//   bottom  push, after the item (store)  seq_cst    release: the acquire in take makes the item and its slot visible. seq_cst: a
+//                                                    pusher that then finds no sleeper, and a sleeper that finds no task, cannot
+//                                                    both be (park.h)
 //           take (load)                   seq_cst    see above
-//   top     take claims (CAS)             acq_rel    release: the acquire in push; an item is overwritten only after its claimer has read
-//   it
+//   top     take claims (CAS)             acq_rel    release: the acquire in push; an item is overwritten only after its
+//                                                    claimer has read it
 //           push looks for room (load)    acquire    the CAS in take
 //   items   load and store                relaxed    ordered by the two words; a value read before a failed claim is thrown away
 #ifndef SLIPSTREAM_SRC_GRAPH_QUEUE_H_

@@ -271,7 +271,7 @@ __attribute__((noinline)) static void slip__map_sweep(slip__region_map_t *map, s
   uint32_t used = map->region_used;
   for (uint32_t i = 1; i < used; ++i) {
     slip__region_t *region = &map->regions[i];
-    if (region->forward) map->regions[region->forward] = *region;
+    if (region->forward && region->forward != i) map->regions[region->forward] = *region;
   }
   map->region_used = live;
   slip__map_clear_tables(map);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who last wrote and who has since read which bytes: from it a task's dependencies are inferred. Single-owner: the submitter's.
 //
-//   region    one distinct view of one storage (exact key: storage, address, dims, strides, element size), its last writer and its readers
-//   since then link      two regions of one storage that share bytes, noted in both when the later one first appears storage   the regions
-//   with one base address; beyond SLIP__GRID_FROM of them also in a grid of address cells, so that a new region is compared
-//             only with its neighbourhood
+//   region    one distinct view of one storage (exact key: storage, address, dims, strides, element size), its last writer and its
+//             readers since then
+//   link      two regions of one storage that share bytes, noted in both when the later one first appears
+//   storage   the regions with one base address; beyond SLIP__GRID_FROM of them also in a grid of address cells, so that a new region
+//             is compared only with its neighbourhood
 //
 //   access    waits for                                           leaves behind
 //   read      the writer of the region and of its linked ones     one more reader
-//   write     their writers and all their readers                 itself as writer, no readers; the same in linked regions that it covers
-//   wholly in a manual scope: nothing                                    one more reader, marked as writing if it does (others may write
-//   beside it)
+//   write     their writers and all their readers                 itself as writer, no readers; the same in linked regions that it
+//                                                                 covers wholly
+//   in a manual scope: nothing                                    one more reader, marked as writing if it does (others may write
+//                                                                 beside it)
 //
 // A task that has retired is no longer waited for, so nothing is taken out when a task ends: handles below the retire mark are skipped when
 // met. Regions whose tasks have all retired are swept when the map reaches |sweep_at|, which stays near twice the live ones: the map is as

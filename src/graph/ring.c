@@ -25,6 +25,7 @@ void slip__ring_retire(slip__ring_t *ring, uint64_t *inout_ran) {
       slot->arguments->next_free = ring->free_blocks;
       ring->free_blocks = slot->arguments;
     }
+    ring->free_slots[ring->free_count++] = ring->order[(uint32_t)sequence & ring->mask];
     ++sequence;
   }
   ring->retired = sequence;
@@ -88,7 +89,7 @@ static uint64_t slip__ring_pages(uint64_t bytes) {
 }
 
 uint64_t slip__ring_committed_bytes(const slip__ring_t *ring) {
-  return slip__ring_pages(ring->slot_high * sizeof(slip__slot_t)) + slip__ring_pages(ring->heap_high) +
+  return slip__ring_pages((uint64_t)ring->slot_high * (sizeof(slip__slot_t) + 8)) + slip__ring_pages(ring->heap_high) +
          slip__ring_pages(ring->edge_high * sizeof(slip__edge_t)) +
          slip__ring_pages((uint64_t)ring->block_high * sizeof(slip__argument_block_t));
 }

@@ -2,8 +2,10 @@
 // One scope-depth ring: task window, heap ring, edge pool. Single-owner: only the submitter touches it; other threads reach the slots
 // alone.
 //
-//   task window   slots in order of submission; |next| is the sequence number of the next task, everything below |retired| has completed.
-//                 A slot is filled again only after it has retired, so that retiring is in order and a handle is compared with one number.
+//   task window   |next| is the sequence number of the next task, everything below |retired| has completed. Retiring is in order, so that a
+//   handle is
+//                 compared with one number. |order| leads from a sequence number to its slot: free slots are a stack, the last one given
+//                 back is the next one filled, so that a flood keeps to as many slots as it has tasks in flight, warm in the cache.
 //   heap ring     intermediates in order of creation; offsets only grow (the place is the offset modulo the capacity). A block lives until
 //   its
 //                 scope has ended and all tasks submitted until then, in this ring and the deeper ones, have retired: ended scopes wait in
@@ -30,8 +32,12 @@ typedef struct slip__ended_scope_t {
 typedef struct slip__ring_t {
   // Task window.
   slip__slot_t *slots;
+  uint32_t *order;       // sequence & mask -> slot
+  uint32_t *free_slots;  // stack
+  uint32_t free_count;
+  uint32_t slot_high;  // slots ever filled
   uint32_t mask;
-  uint64_t base;  // sequence number of the run's first task: it lies in slot 0
+  uint64_t base;  // sequence number of the run's first task
   uint64_t next;
   uint64_t retired;
   // Heap ring.
@@ -49,7 +55,6 @@ typedef struct slip__ring_t {
   slip__argument_block_t *free_blocks;
   uint32_t block_high;  // blocks ever handed out
   // High water, for the committed bytes.
-  uint64_t slot_high;
   uint64_t heap_high;
   uint64_t edge_high;
   uint32_t ended_head;
@@ -58,7 +63,7 @@ typedef struct slip__ring_t {
 } slip__ring_t;
 
 static inline slip__slot_t *slip__ring_slot(slip__ring_t *ring, uint64_t sequence) {
-  return &ring->slots[(uint32_t)(sequence - ring->base) & ring->mask];
+  return &ring->slots[ring->order[(uint32_t)sequence & ring->mask]];
 }
 static inline uint64_t slip__ring_live(const slip__ring_t *ring) {
   return ring->next - ring->retired;
@@ -67,6 +72,16 @@ static inline bool slip__ring_window_full(const slip__ring_t *ring) {
   return slip__ring_live(ring) > ring->mask;
 }
 
+// A slot for the next task; the window is not full. |next| moves only when the task is certain to come: until then the slot can be given
+// back.
+static inline slip__slot_t *slip__ring_take_slot(slip__ring_t *ring) {
+  uint32_t slot = ring->free_count ? ring->free_slots[--ring->free_count] : ring->slot_high++;
+  ring->order[(uint32_t)ring->next & ring->mask] = slot;
+  return &ring->slots[slot];
+}
+static inline void slip__ring_give_slot(slip__ring_t *ring) {
+  ring->free_slots[ring->free_count++] = ring->order[(uint32_t)ring->next & ring->mask];
+}
 // Starts a run: everything empty.
 void slip__ring_reset(slip__ring_t *ring);
 // Retires the oldest tasks as far as they are complete, and adds the kernels that ran to |inout_ran|.

@@ -28,7 +28,7 @@ static void twice(slip_orch_t *o, const slip_oargs_t *args) {
 }
 
 static const slip_object_entry_t entries[] = {{"twice", twice, 2, 0}};
-static const slip_object_t object = {SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, entries, kernels, 1, 1};
+static const slip_object_t object = {SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, entries, kernels, 1, 1, NULL};
 
 SLIP_TEST(two_tasks_through_an_intermediate) {
   slip__engine_options_t engine_options = {.serial = 1};

@@ -11,11 +11,9 @@
 //   word         operation                          order             pairs with
 //   successors   submitter links an edge (CAS)      release           the exchange in complete: the finisher sees the consumer's fields
 //                submitter reads it (CAS failure)   acquire           the exchange: CLOSED means that the task's results are visible
-//                executor closes it (exchange)      seq_cst           the two above (acquire + release); seq_cst orders it before the look
-//                at
-//                                                                     the submitter's park word (park.h)
-//                submitter retires (load)           acquire           the exchange: the executor is done with the slot, it may be filled
-//                again
+//                executor closes it (exchange)      seq_cst           the two above (acquire + release); seq_cst orders it before
+//                                                                     the look at the submitter's park word (park.h)
+//                submitter retires (load)           acquire           the exchange: the executor is done with the slot
 //   pending      set before the first link (store)  relaxed           ordered by the release of the link
 //                finisher counts down (fetch_sub)   acq_rel           the other finishers: the last one sees what all of them wrote
 //                submitter counts the edges that    acq_rel           the finishers

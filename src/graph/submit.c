@@ -13,9 +13,7 @@ static slip__slot_t *slip__submit_take_slot(slip__workspace_t *workspace, slip__
     uint64_t quarter = ((uint64_t)ring->mask + 1) / 4;
     slip__wait_retired(workspace, index, ring->retired + (quarter ? quarter : 1));
   }
-  uint64_t used = ring->next - ring->base + 1;
-  if (used > ring->slot_high) ring->slot_high = used > ring->mask ? (uint64_t)ring->mask + 1 : used;
-  return slip__ring_slot(ring, ring->next);
+  return slip__ring_take_slot(ring);
 }
 
 static bool slip__submit_allocate_outputs(slip__workspace_t *workspace, const slip_submit_t *submit, slip_task_t task) {
@@ -115,7 +113,10 @@ slip_task_t slip__orch_submit(slip_orch_t *o, const slip_submit_t *submit) {
   slip__ring_t *ring = &workspace->rings[index];
   slip__slot_t *slot = slip__submit_take_slot(workspace, ring, index);
   slip_task_t task = slip__task_pack(ring->next, index);
-  if (!slip__submit_allocate_outputs(workspace, submit, task)) return 0;
+  if (!slip__submit_allocate_outputs(workspace, submit, task)) {
+    slip__ring_give_slot(ring);
+    return 0;
+  }
   slip__submit_fill_arguments(slot, ring, submit);
   slip__submit_fill_predicate(slot, submit->predicate);
   const slip_object_kernel_t *kernel = &workspace->run->object->kernels[submit->kernel];

@@ -4,6 +4,7 @@
 
 #include "graph/orch.h"
 #include "graph/schedule.h"
+#include "slipstream/signature.h"
 
 #define SLIP__REFUSE(workspace, submit, code, ...) slip__refuse((workspace), (submit), SLIP_STATUS((code), __VA_ARGS__))
 
@@ -116,6 +117,84 @@ static bool slip__check_argument(slip__workspace_t *workspace, const slip_submit
                       index, argument->tensor->view.dtype, argument->tensor->view.rank, SLIP_MAX_RANK);
 }
 
+#define SLIP__ACCESS_BIT(access) (1u << SLIP_ACCESS_##access)
+
+// Accesses that serve a declared direction. A stronger one than the kernel needs only orders more.
+static const uint8_t slip__access_fits[4] = {
+    [SLIP_DIRECTION_IN] = SLIP__ACCESS_BIT(IN) | SLIP__ACCESS_BIT(INOUT) | SLIP__ACCESS_BIT(NO_DEP),
+    [SLIP_DIRECTION_OUT] = SLIP__ACCESS_BIT(OUT) | SLIP__ACCESS_BIT(OUT_EXISTING) | SLIP__ACCESS_BIT(INOUT) | SLIP__ACCESS_BIT(NO_DEP),
+    [SLIP_DIRECTION_INOUT] = SLIP__ACCESS_BIT(INOUT) | SLIP__ACCESS_BIT(NO_DEP),
+};
+
+__attribute__((noinline, cold)) static bool slip__refuse_direction(slip__workspace_t *workspace, const slip_submit_t *submit,
+                                                                   uint32_t index, const slip_object_param_t *param) {
+  static const char *const directions[4] = {"unknown", "in", "out", "inout"};
+  static const char *const accesses[] = {"?", "IN", "OUT", "OUT_EXISTING", "INOUT", "NO_DEP"};
+  static const char *const remedies[4] = {"correct the manifest", "use slip_task_in()",
+                                          "use slip_task_out() for a new tensor, slip_task_out_existing() for one that exists",
+                                          "use slip_task_inout()"};
+  uint32_t direction = param->direction <= SLIP_DIRECTION_INOUT ? param->direction : 0;
+  return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                      "tensor %" PRIu32 " was given with access %s, but the kernel declares '%s' as %s; %s", index,
+                      accesses[submit->tensors[index].access], param->name, directions[direction], remedies[direction]);
+}
+
+// |bound| holds the values of the kernel's first |*known| symbols.
+static bool slip__check_declared(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index,
+                                 const slip_object_param_t *param, int64_t *bound, uint32_t *known) {
+  const slip_oarg_t *argument = &submit->tensors[index];
+  const slip_ktensor_t *view = &argument->tensor->view;
+  if (param->direction > SLIP_DIRECTION_INOUT || !(slip__access_fits[param->direction] & (1u << argument->access)))
+    return slip__refuse_direction(workspace, submit, index, param);
+  if (view->dtype != param->dtype || view->rank != param->rank) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                        "tensor %" PRIu32 " has dtype %s and rank %u, but the kernel declares '%s' with dtype %s and rank %u", index,
+                        slip_dtype_name(view->dtype), view->rank, param->name, slip_dtype_name(param->dtype), param->rank);
+  }
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    int64_t expected = param->dims[d];
+    if (expected < -1) {
+      uint64_t symbol = (uint64_t)(-2 - expected);
+      if (symbol == *known) bound[(*known)++] = view->dims[d];
+      expected = symbol < *known ? bound[symbol] : -1;
+    }
+    if (expected >= 0 && view->dims[d] != expected) {
+      return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                          "dimension %" PRIu32 " of tensor %" PRIu32 " is %" PRId64 ", but '%s' must have %" PRId64 " there%s", d, index,
+                          view->dims[d], param->name, expected, param->dims[d] < -1 ? ", as an earlier tensor with the same symbol" : "");
+    }
+  }
+  return true;
+}
+
+// A boundary tensor that the entry declares as IN may be mapped read-only, or be somebody else's weights.
+static bool slip__check_read_only(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index,
+                                  const slip_object_param_t *param) {
+  uint32_t access = submit->tensors[index].access;
+  const slip_otensor_t *tensor = submit->tensors[index].tensor;
+  bool writes = access == SLIP_ACCESS_OUT_EXISTING || access == SLIP_ACCESS_INOUT ||
+                (access == SLIP_ACCESS_NO_DEP && param && param->direction != SLIP_DIRECTION_IN);
+  if (!writes || tensor->generation != 0 || tensor->depth != SLIP_OTENSOR_READ_ONLY) return true;
+  return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                      "tensor %" PRIu32
+                      " would be written, but it is a parameter that the entry declares as in; declare it inout, or write "
+                      "an intermediate",
+                      index);
+}
+
+static bool slip__check_arguments(slip__workspace_t *workspace, const slip_submit_t *submit) {
+  const slip_object_t *object = workspace->run->object;
+  const slip_object_param_t *params = object->kernel_params ? object->kernel_params[submit->kernel] : NULL;
+  int64_t bound[SLIP_KERNEL_MAX_TENSORS * SLIP_MAX_RANK];
+  uint32_t known = 0;
+  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
+    const slip_object_param_t *param = params ? &params[i] : NULL;
+    if (!slip__check_argument(workspace, submit, i) || !slip__check_read_only(workspace, submit, i, param)) return false;
+    if (param && !slip__check_declared(workspace, submit, i, param, bound, &known)) return false;
+  }
+  return true;
+}
+
 static bool slip__dtype_is_integer(uint8_t dtype) {
   return dtype >= SLIP_DTYPE_I8 && dtype <= SLIP_DTYPE_BOOL;
 }
@@ -186,9 +265,7 @@ static bool slip__check_counts(slip__workspace_t *workspace, const slip_submit_t
 
 bool slip__submit_check(slip__workspace_t *workspace, const slip_submit_t *submit) {
   if (!slip__check_counts(workspace, submit)) return false;
-  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
-    if (!slip__check_argument(workspace, submit, i)) return false;
-  }
+  if (!slip__check_arguments(workspace, submit)) return false;
   return !submit->predicate || slip__check_predicate(workspace, submit);
 }
 

@@ -19,7 +19,7 @@ static bool slip__workspace_add(uint64_t *inout_total, uint64_t count, uint64_t 
 }
 
 typedef struct slip__workspace_layout_t {
-  uint64_t slots[SLIP__RING_COUNT], blocks[SLIP__RING_COUNT], heap[SLIP__RING_COUNT], edges[SLIP__RING_COUNT];
+  uint64_t slots[SLIP__RING_COUNT], order[SLIP__RING_COUNT], blocks[SLIP__RING_COUNT], heap[SLIP__RING_COUNT], edges[SLIP__RING_COUNT];
   uint64_t map, map_capacity;
   uint64_t total;
 } slip__workspace_layout_t;
@@ -29,6 +29,7 @@ static bool slip__workspace_plan(const slip__workspace_options_t *options, slip_
   bool fits = true;
   for (uint32_t i = 0; i < SLIP__RING_COUNT && fits; ++i) {
     fits = slip__workspace_add(&layout->total, options->task_window[i], sizeof(slip__slot_t), &layout->slots[i]) &&
+           slip__workspace_add(&layout->total, options->task_window[i], 2 * sizeof(uint32_t), &layout->order[i]) &&
            slip__workspace_add(&layout->total, options->task_window[i], sizeof(slip__argument_block_t), &layout->blocks[i]) &&
            slip__workspace_add(&layout->total, options->heap_bytes[i], 1, &layout->heap[i]) &&
            slip__workspace_add(&layout->total, options->dependency_pool[i], sizeof(slip__edge_t), &layout->edges[i]);
@@ -58,6 +59,8 @@ static void slip__workspace_place(slip__workspace_t *workspace, const slip__work
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) {
     slip__ring_t *ring = &workspace->rings[i];
     ring->slots = (slip__slot_t *)(base + layout->slots[i]);
+    ring->order = (uint32_t *)(base + layout->order[i]);
+    ring->free_slots = ring->order + options->task_window[i];
     ring->mask = options->task_window[i] - 1;
     ring->blocks = (slip__argument_block_t *)(base + layout->blocks[i]);
     ring->heap = base + layout->heap[i];

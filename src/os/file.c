@@ -57,13 +57,42 @@ static slip_status_t slip__file_open(const char *path, int *out_fd, uint64_t *ou
   return status;
 }
 
+static slip_status_t slip__file_too_large(const char *path, uint64_t size, uint64_t limit_bytes) {
+  return SLIP_STATUS(SLIP_CODE_CORRUPT, "\"%s\" has %llu bytes; at most %llu are expected of it", path, (unsigned long long)size,
+                     (unsigned long long)limit_bytes);
+}
+
+// Exactly |size| bytes from the file's start.
+static slip_status_t slip__file_fill(int fd, const char *path, void *data, uint64_t size) {
+  uint64_t done = 0;
+  while (done < size) {
+    ssize_t count;
+    SLIP__FILE_CALL(READ, count, read(fd, (char *)data + done, size - done));
+    if (count < 0) return slip__file_error(errno, "read", path);
+    if (count == 0) {
+      return SLIP_STATUS(SLIP_CODE_IO, "\"%s\" ended after %llu of %llu bytes; somebody is writing to it", path, (unsigned long long)done,
+                         (unsigned long long)size);
+    }
+    done += (uint64_t)count;
+  }
+  return slip_ok_status();
+}
+
+// Anonymous memory and not the file itself: a mapped file changes under its reader when somebody writes to it in place, after it was
+// checked, and gives SIGBUS when it is cut short.
 static slip_status_t slip__file_map_descriptor(int fd, const char *path, uint64_t size, slip__mapping_t *out) {
   if (size == 0) return slip_ok_status();
   errno = slip__os_fault(SLIP__OS_CALL_MAP);
-  void *data = errno ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (data == MAP_FAILED) return slip__file_error(errno, "map", path);
-  out->bytes = (slip_const_bytes_t){data, size};
-  return slip_ok_status();
+  void *data = errno ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return slip__file_error(errno, "get memory for", path);
+  slip_status_t status = slip__file_fill(fd, path, data, size);
+  if (slip_status_is_ok(status) && mprotect(data, size, PROT_READ) != 0) status = slip__file_error(errno, "protect the copy of", path);
+  if (slip_status_is_ok(status)) {
+    out->bytes = (slip_const_bytes_t){data, size};
+  } else {
+    (void)munmap(data, size);
+  }
+  return status;
 }
 
 slip_status_t slip__file_map(const char *path, slip__mapping_t *out) {
@@ -92,7 +121,8 @@ static slip_status_t slip__file_step(int directory, const char *component, bool 
   return slip__file_error(error, "open", path);
 }
 
-slip_status_t slip__file_map_beneath(const char *directory, const char *path, slip__mapping_t *out, uint32_t *out_mode) {
+slip_status_t slip__file_map_beneath(const char *directory, const char *path, uint64_t limit_bytes, slip__mapping_t *out,
+                                     uint32_t *out_mode) {
   int fd;
   struct stat info;
   *out = (slip__mapping_t){{NULL, 0}};
@@ -118,6 +148,9 @@ slip_status_t slip__file_map_beneath(const char *directory, const char *path, sl
     at += length + 1;
   }
   if (slip_status_is_ok(status)) status = slip__file_examine(fd, path, &info);
+  if (slip_status_is_ok(status) && (uint64_t)info.st_size > limit_bytes) {
+    status = slip__file_too_large(path, (uint64_t)info.st_size, limit_bytes);
+  }
   if (slip_status_is_ok(status)) status = slip__file_map_descriptor(fd, path, (uint64_t)info.st_size, out);
   if (slip_status_is_ok(status)) *out_mode = (uint32_t)info.st_mode & 07777u;
   if (fd >= 0) (void)close(fd);
@@ -133,38 +166,18 @@ slip_status_t slip__file_read(const char *path, uint64_t limit_bytes, slip_alloc
   int fd = -1;
   uint64_t size = 0;
   void *data = NULL;
-  size_t done = 0;
   *out = (slip_bytes_t){NULL, 0};
   SLIP_RETURN_IF_ERROR(slip__file_open(path, &fd, &size));
-  slip_status_t status = slip_ok_status();
-  if (size > limit_bytes) {
-    status = SLIP_STATUS(SLIP_CODE_CORRUPT, "\"%s\" has %llu bytes; at most %llu are expected of it", path, (unsigned long long)size,
-                         (unsigned long long)limit_bytes);
-    goto out;
+  slip_status_t status = size > limit_bytes ? slip__file_too_large(path, size, limit_bytes) : slip_ok_status();
+  if (slip_status_is_ok(status)) {
+    status = slip_status_annotate(slip__alloc(allocator, size + 1, &data), "reading \"%s\"", path);
   }
-  status = slip__alloc(allocator, size + 1, &data);
-  if (!slip_status_is_ok(status)) {
-    status = slip_status_annotate(status, "reading \"%s\"", path);
-    goto out;
+  if (slip_status_is_ok(status)) status = slip__file_fill(fd, path, data, size);
+  if (slip_status_is_ok(status)) {
+    *out = (slip_bytes_t){data, size};
+  } else {
+    slip__free(allocator, data, size + 1);
   }
-  while (done < size) {
-    ssize_t count;
-    SLIP__FILE_CALL(READ, count, read(fd, (char *)data + done, size - done));
-    if (count < 0) {
-      status = slip__file_error(errno, "read", path);
-      goto out;
-    }
-    if (count == 0) {
-      status = SLIP_STATUS(SLIP_CODE_IO, "\"%s\" ended after %zu of %llu bytes; somebody is writing to it", path, done,
-                           (unsigned long long)size);
-      goto out;
-    }
-    done += (size_t)count;
-  }
-  *out = (slip_bytes_t){data, size};
-  data = NULL;
-out:
-  slip__free(allocator, data, size + 1);
   (void)close(fd);
   return status;
 }

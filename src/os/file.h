@@ -8,15 +8,17 @@
 #include "slipstream/base.h"
 #include "slipstream/status.h"
 
-// A read-only private mapping of a whole regular file. An empty file maps to {NULL, 0}.
+// The bytes of a whole regular file as they were when it was read, in read-only pages of their own: what happens to the file later does not
+// change them. An empty file maps to {NULL, 0}.
 typedef struct slip__mapping_t {
   slip_const_bytes_t bytes;
 } slip__mapping_t;
 
 slip_status_t slip__file_map(const char *path, slip__mapping_t *out) SLIP_MUST_USE;
 // Maps the regular file |path| ("a/b/c") beneath |directory|. No component may be a symbolic link (IO, ELOOP), empty, "." or ".."
-// (INVALID_ARGUMENT); |directory| itself may be one. |*out_mode| is the file's permission bits.
-slip_status_t slip__file_map_beneath(const char *directory, const char *path, slip__mapping_t *out, uint32_t *out_mode) SLIP_MUST_USE;
+// (INVALID_ARGUMENT); |directory| itself may be one. A file above |limit_bytes| is CORRUPT. |*out_mode| is the file's permission bits.
+slip_status_t slip__file_map_beneath(const char *directory, const char *path, uint64_t limit_bytes, slip__mapping_t *out,
+                                     uint32_t *out_mode) SLIP_MUST_USE;
 void slip__file_unmap(slip__mapping_t *mapping);
 // Whole file into memory, plus a terminator that |out->size| does not count. Refuses files above |limit_bytes| (CORRUPT) and everything but
 // regular files (IO).

@@ -2,6 +2,7 @@
 #include "os/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -111,7 +112,7 @@ SLIP_TEST(file_read_survives_every_failing_call) {
   slip_bytes_t read;
   slip__mapping_t map;
   SLIP_CHECK_OK(slip__file_write(file_path("r"), file_text("text"), 0600, false));
-  for (uint32_t nth = 1; nth <= 3; ++nth) {
+  for (uint32_t nth = 1; nth <= 3; ++nth) {  // read: open stat read; map: open stat mmap, and read below
     slip__os_fault_plan_t plan = {.kinds = SLIP__OS_CALL_ALL, .nth = nth, .error = EIO};
     slip__os_fault_set(&plan);
     SLIP_CHECK_CODE(slip__file_read(file_path("r"), 10, slip_allocator_system(), &read), SLIP_CODE_IO);
@@ -119,8 +120,14 @@ SLIP_TEST(file_read_survives_every_failing_call) {
     SLIP_CHECK_CODE(slip__file_map(file_path("r"), &map), SLIP_CODE_IO);
     SLIP_CHECK_EQ(plan.failed, 2);
   }
-  slip__os_fault_plan_t plan = {.kinds = SLIP__OS_CALL_BIT(MAP), .nth = 1, .error = ENOMEM};
+  slip__os_fault_plan_t plan = {.kinds = SLIP__OS_CALL_BIT(READ), .nth = 1, .error = EIO};
   slip__os_fault_set(&plan);
+  SLIP_CHECK_CODE(slip__file_map(file_path("r"), &map), SLIP_CODE_IO);
+  SLIP_CHECK(map.bytes.data == NULL && map.bytes.size == 0);
+  plan = (slip__os_fault_plan_t){.kinds = SLIP__OS_CALL_BIT(READ), .nth = 1, .error = EINTR};
+  SLIP_CHECK_OK(slip__file_map(file_path("r"), &map));
+  slip__file_unmap(&map);
+  plan = (slip__os_fault_plan_t){.kinds = SLIP__OS_CALL_BIT(MAP), .nth = 1, .error = ENOMEM};
   SLIP_CHECK_CODE(slip__file_map(file_path("r"), &map), SLIP_CODE_OUT_OF_MEMORY);
   slip__os_fault_set(NULL);
 }
@@ -204,26 +211,56 @@ SLIP_TEST(file_map_beneath_follows_no_links) {
   const char *root = slip_test_temporary_directory();
   SLIP_CHECK_OK(slip__directory_make_all(file_path("tree/a/b"), 0755));
   SLIP_CHECK_OK(slip__file_write(file_path("tree/a/b/file"), file_text("deep"), 0640, false));
-  SLIP_CHECK_OK(slip__file_map_beneath(root, "tree/a/b/file", &map, &mode));
+  SLIP_CHECK_OK(slip__file_map_beneath(root, "tree/a/b/file", 100, &map, &mode));
   SLIP_CHECK(map.bytes.size == 4 && memcmp(map.bytes.data, "deep", 4) == 0);
   SLIP_CHECK_EQ(mode & 0137u, 0);
   slip__file_unmap(&map);
   SLIP_CHECK_EQ(symlink("file", file_path("tree/a/b/link")), 0);
   SLIP_CHECK_EQ(symlink("a", file_path("tree/folder")), 0);
   SLIP_CHECK_EQ(symlink("tree", file_path("root")), 0);
-  slip_status_t status = slip__file_map_beneath(root, "tree/a/b/link", &map, &mode);
+  slip_status_t status = slip__file_map_beneath(root, "tree/a/b/link", 100, &map, &mode);
   SLIP_CHECK_EQ(slip_status_platform_code(status), ELOOP);
   SLIP_CHECK_ERROR(status, SLIP_CODE_IO, "symbolic link");
-  SLIP_CHECK_ERROR(slip__file_map_beneath(root, "tree/folder/b/file", &map, &mode), SLIP_CODE_IO, "folder is a symbolic link");
-  SLIP_CHECK_OK(slip__file_map_beneath(file_path("root"), "a/b/file", &map, &mode));
+  SLIP_CHECK_ERROR(slip__file_map_beneath(root, "tree/folder/b/file", 100, &map, &mode), SLIP_CODE_IO, "folder is a symbolic link");
+  SLIP_CHECK_OK(slip__file_map_beneath(file_path("root"), "a/b/file", 100, &map, &mode));
   slip__file_unmap(&map);
-  SLIP_CHECK_ERROR(slip__file_map_beneath(root, "tree/a/b", &map, &mode), SLIP_CODE_IO, "is a directory");
-  SLIP_CHECK_CODE(slip__file_map_beneath(root, "tree/a/none", &map, &mode), SLIP_CODE_NOT_FOUND);
-  SLIP_CHECK_CODE(slip__file_map_beneath(file_path("none"), "x", &map, &mode), SLIP_CODE_NOT_FOUND);
-  SLIP_CHECK_CODE(slip__file_map_beneath(file_path("tree/a/b/file"), "x", &map, &mode), SLIP_CODE_IO);
+  SLIP_CHECK_ERROR(slip__file_map_beneath(root, "tree/a/b", 100, &map, &mode), SLIP_CODE_IO, "is a directory");
+  SLIP_CHECK_CODE(slip__file_map_beneath(root, "tree/a/none", 100, &map, &mode), SLIP_CODE_NOT_FOUND);
+  SLIP_CHECK_CODE(slip__file_map_beneath(file_path("none"), "x", 100, &map, &mode), SLIP_CODE_NOT_FOUND);
+  SLIP_CHECK_CODE(slip__file_map_beneath(file_path("tree/a/b/file"), "x", 100, &map, &mode), SLIP_CODE_IO);
   static const char *const wrong[] = {"", "/etc/passwd", "tree/../tree/a/b/file", "tree//a", "./tree", "tree/"};
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
-    SLIP_CHECK_CODE(slip__file_map_beneath(root, wrong[i], &map, &mode), SLIP_CODE_INVALID_ARGUMENT);
+    SLIP_CHECK_CODE(slip__file_map_beneath(root, wrong[i], 100, &map, &mode), SLIP_CODE_INVALID_ARGUMENT);
     SLIP_CHECK(map.bytes.data == NULL);
   }
+}
+
+// The file is changed in place and then cut short: neither reaches who has read it.
+SLIP_TEST(file_map_is_a_snapshot) {
+  slip__mapping_t map;
+  static uint8_t bytes[3 * 4096 + 5];
+  memset(bytes, 'a', sizeof(bytes));
+  SLIP_CHECK_OK(slip__file_write(file_path("snap"), (slip_const_bytes_t){bytes, sizeof(bytes)}, 0600, false));
+  SLIP_CHECK_OK(slip__file_map(file_path("snap"), &map));
+  int fd = open(file_path("snap"), O_WRONLY);
+  SLIP_CHECK_EQ(pwrite(fd, "bbbb", 4, 4096), 4);
+  SLIP_CHECK(map.bytes.size == sizeof(bytes) && memcmp(map.bytes.data, bytes, sizeof(bytes)) == 0);
+  SLIP_CHECK_EQ(ftruncate(fd, 0), 0);
+  SLIP_CHECK(memcmp(map.bytes.data, bytes, sizeof(bytes)) == 0);
+  SLIP_CHECK_EQ(close(fd), 0);
+  slip__file_unmap(&map);
+}
+
+// A sparse file of terabytes costs its owner nothing and must cost us nothing.
+SLIP_TEST(file_refuses_what_is_too_large) {
+  slip__mapping_t map;
+  slip_bytes_t read;
+  uint32_t mode;
+  int fd = open(file_path("sparse"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (ftruncate(fd, (off_t)1 << 42) != 0) slip_test_skip("the file system has no sparse files of 4 TiB");
+  SLIP_CHECK_EQ(close(fd), 0);
+  SLIP_CHECK_ERROR(slip__file_map_beneath(slip_test_temporary_directory(), "sparse", 1u << 20, &map, &mode), SLIP_CODE_CORRUPT,
+                   "has 4398046511104 bytes; at most 1048576");
+  SLIP_CHECK(map.bytes.data == NULL);
+  SLIP_CHECK_CODE(slip__file_read(file_path("sparse"), 1u << 20, slip_allocator_system(), &read), SLIP_CODE_CORRUPT);
 }

@@ -3,6 +3,7 @@
 #ifndef SLIPSTREAM_SRC_OS_FORK_H_
 #define SLIPSTREAM_SRC_OS_FORK_H_
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -11,6 +12,10 @@ extern _Atomic uint32_t slip__fork_count;
 // Starts counting forks, and registers |reset| (may be NULL) to run in each child, still single-threaded, to make its locks anew. Call
 // before anything that must notice a fork is made; calling again with the same |reset| does nothing. At most 8 different ones.
 void slip__fork_watch(void (*reset)(void));
+
+// Holds |lock| across every fork from now on, so that the child finds whole what it guards, and the lock free. For locks under which
+// nothing forks and no other guarded lock is taken. Calling again with the same |lock| does nothing. At most 8 different ones.
+void slip__fork_guard(pthread_mutex_t *lock);
 
 // Forks between the first process that watched and this one. Two equal numbers: the same process.
 static inline uint32_t slip__fork_epoch(void) {

@@ -19,7 +19,7 @@ static void dispatch_note(void *user) {
 
 SLIP_TEST(registry_finds_by_name) {
   slip_platform_t *platform = (slip_platform_t *)&platform;
-  SLIP_CHECK_ERROR(slip_platform_find("abacus", &platform), SLIP_CODE_NOT_FOUND, "it has \"cpu\"; it has \"null\"");
+  SLIP_CHECK_ERROR(slip_platform_find("abacus", &platform), SLIP_CODE_NOT_FOUND, "it has \"cpu\", \"null\"");
   SLIP_CHECK(platform == NULL);
   SLIP_CHECK_CODE(slip_platform_find(NULL, &platform), SLIP_CODE_INVALID_ARGUMENT);
   SLIP_CHECK_CODE(slip_platform_find("cpu", NULL), SLIP_CODE_INVALID_ARGUMENT);

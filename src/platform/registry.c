@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/registry.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "platform/dispatch.h"
@@ -28,7 +29,10 @@ slip_status_t slip_platform_find(const char *name, slip_platform_t **out) {
     *out = platform;
     return slip_ok_status();
   }
-  slip_status_t status = SLIP_STATUS(SLIP_CODE_NOT_FOUND, "this build has no platform \"%s\"", name);
-  for (size_t i = 0; i < SLIP__REGISTRY_COUNT; ++i) status = slip_status_annotate(status, "it has \"%s\"", slip_platform_name_at(i));
-  return status;
+  char names[128] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < SLIP__REGISTRY_COUNT && used < sizeof(names); ++i) {
+    used += (size_t)snprintf(names + used, sizeof(names) - used, "%s\"%s\"", i ? ", " : "", slip_platform_name_at(i));
+  }
+  return SLIP_STATUS(SLIP_CODE_NOT_FOUND, "this build has no platform \"%s\"; it has %s", name, names);
 }

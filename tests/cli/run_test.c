@@ -68,6 +68,23 @@ SLIP_TEST_TIMEOUT(run_inline_and_async_write_the_same_bytes, 120) {
   SLIP_CHECK(first != y[0]);  // something was computed
 }
 
+SLIP_TEST_TIMEOUT(run_submits_must_fit_the_manifest, 120) {
+  static const float x[3] = {2, 3, 4};
+  write_floats("x.npy", x, 3);
+  SLIP(0, NULL, "compile", in_source("tests/cli/mistakes.json"), "-o", "m.slipc");
+  SLIP(0, "= 2 3 4", "run", "m.slipc", "-a", "x=@x.npy", "-a", "kind=0");
+  SLIP(1, "tensor 0 was given with access OUT_EXISTING, but the kernel declares 'x' as in", "run", "m.slipc", "-a", "x=@x.npy", "-a",
+       "kind=1");
+  SLIP(1, "tensor 1 has dtype i32 and rank 1, but the kernel declares 'y' with dtype f32 and rank 1; task of kernel 0 (copy)", "run",
+       "m.slipc", "-a", "x=@x.npy", "-a", "kind=2");
+  SLIP(1, "dimension 0 of tensor 1 is 2, but 'y' must have 3 there, as an earlier tensor with the same symbol", "run", "m.slipc", "-a",
+       "x=@x.npy", "-a", "kind=3");
+  SLIP(1, "tensor 1 would be written, but it is a parameter that the entry declares as in", "run", "m.slipc", "-a", "x=@x.npy", "-a",
+       "kind=4", "--stream", "async");
+  SLIP(1, "mistakes.c:34: slice of 3 elements from 1 leaves dimension 0, which has 3", "run", "m.slipc", "-a", "x=@x.npy", "-a", "kind=5",
+       "--stream", "async");
+}
+
 SLIP_TEST_TIMEOUT(run_weights_fill_by_name, 120) {
   static const float data[3] = {5, 6, 7};
   make_kinds();

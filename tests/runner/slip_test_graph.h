@@ -49,7 +49,7 @@ static inline slip_status_t graph_test_run(graph_test_t *test, const slip_object
                                            slip_orch_fn_t orchestrate, slip_otensor_t *tensors, uint32_t tensor_count, void *user,
                                            uint32_t flags) {
   slip_object_entry_t entry = {"test", orchestrate, tensor_count, 1};
-  slip_object_t object = {SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, &entry, kernels, 1, kernel_count};
+  slip_object_t object = {SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, &entry, kernels, 1, kernel_count, NULL};
   uint64_t scalar = (uint64_t)(uintptr_t)user;
   slip__run_t run = {
       .object = &object, .tensor_count = tensor_count, .tensors = tensors, .scalars = &scalar, .scalar_count = 1, .flags = flags};

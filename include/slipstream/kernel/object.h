@@ -24,6 +24,18 @@ typedef struct slip_object_kernel_t {
   uint32_t scalar_count;
 } slip_object_kernel_t;
 
+// What a kernel declares of one of its tensors; a submit must fit.
+typedef struct slip_object_param_t {
+  const char *name;
+  uint8_t direction;  // 1 in, 2 out, 3 inout
+  uint8_t dtype;      // slip_dtype_e
+  uint8_t rank;
+  uint8_t reserved[5];
+  // Above 0: exactly that. -1: anything. -2, -3, ...: the kernel's first, second, ... symbol, numbered as they first appear in its tensors;
+  // dimensions with the same symbol must agree within one submit.
+  int64_t dims[SLIP_MAX_RANK];
+} slip_object_param_t;
+
 typedef struct slip_object_entry_t {
   const char *name;
   slip_orch_fn_t run;
@@ -39,6 +51,7 @@ typedef struct slip_object_t {
   const slip_object_kernel_t *kernels;
   uint32_t entry_count;
   uint32_t kernel_count;
+  const slip_object_param_t *const *kernel_params;  // for each kernel its |tensor_count| tensors; NULL here or there: not checked
 } slip_object_t;
 
 #ifdef __cplusplus

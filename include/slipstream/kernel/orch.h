@@ -21,6 +21,9 @@ extern "C" {
 #define SLIP_ORCH_ABI_VERSION 1
 #define SLIP_TASK_MAX_DEPS    64
 
+// Depth of a boundary tensor that the entry declares as IN: tasks only read it.
+#define SLIP_OTENSOR_READ_ONLY UINT32_MAX
+
 // A tensor as an orchestration holds it: a value, freely copied. |view| is what a kernel will see.
 // The fields after |view| belong to the runtime: which storage it lies in, and for an intermediate the scope that owns it.
 typedef struct slip_otensor_t {
@@ -29,7 +32,7 @@ typedef struct slip_otensor_t {
   uint64_t storage_bytes;  // size of the storage
   uint64_t creator;        // task that allocated it (its ticket in the ring); 0 for a boundary tensor
   uint32_t generation;     // generation of the owning scope; 0 for a boundary tensor
-  uint32_t depth;          // depth of the owning scope
+  uint32_t depth;          // depth of the owning scope; of a boundary tensor 0, or SLIP_OTENSOR_READ_ONLY
 } slip_otensor_t;
 
 // Names a submitted task; 0 names none.
@@ -199,6 +202,14 @@ static inline void slip_task_after(slip_task_builder_t *b, slip_task_t task) {
   uint32_t n = b->submit.dep_count++;
   if (n < SLIP_TASK_MAX_DEPS) b->deps[n] = task;
 }
+// Runs the task only where |predicate|, borrowed until the submit, holds.
+static inline void slip_task_if(slip_task_builder_t *b, const slip_predicate_t *predicate) {
+  b->submit.predicate = predicate;
+}
+// All blocks start together; needs that many cores (see slip_orch_available_cores()).
+static inline void slip_task_gang(slip_task_builder_t *b) {
+  b->submit.flags |= SLIP_SUBMIT_GANG;
+}
 static inline slip_task_t slip_task_submit(slip_orch_t *o, slip_task_builder_t *b) {
   return o->api->submit(o, &b->submit);
 }
@@ -208,6 +219,18 @@ static inline void slip_scope_begin(slip_orch_t *o, uint32_t mode) {
 }
 static inline void slip_scope_end(slip_orch_t *o) {
   o->api->scope_end(o);
+}
+// One handle for a set of tasks: done when all of |deps| are.
+static inline slip_task_t slip_task_join(slip_orch_t *o, const slip_task_t *deps, uint32_t dep_count) {
+  return o->api->join(o, deps, dep_count);
+}
+// Threads that run tasks of |core|, for choosing the number of blocks.
+static inline uint32_t slip_orch_available_cores(slip_orch_t *o, uint32_t core) {
+  return o->api->available_cores(o, core);
+}
+// True once an error is latched: lets a long loop stop early.
+static inline int32_t slip_orch_failed(slip_orch_t *o) {
+  return o->api->failed(o);
 }
 static inline void slip_orch_fail(slip_orch_t *o, int32_t code, const char *text) {
   o->api->fail(o, code, text);
@@ -252,10 +275,41 @@ static inline int64_t slip_dtype_carrier_bytes(uint8_t dtype) {
   }
 }
 
+// Ends the run with |file|:|line| and |text|, whose '%'s stand for the |numbers| in turn.
+static __attribute__((noinline, cold, unused)) void slip_orch_fail_at(slip_orch_t *o, const char *file, uint32_t line, const char *text,
+                                                                      const int64_t *numbers) {
+  const int64_t place = (int64_t)line, *number = &place;
+  char buffer[256], digits[20];
+  uint32_t used = 0;
+  for (int part = 0; part < 3; ++part) {
+    for (const char *c = part == 0 ? file : part == 1 ? ":%: " : text; *c && used + 24 < sizeof(buffer); ++c) {
+      if (*c != '%' || part == 0) {
+        buffer[used++] = *c;
+        continue;
+      }
+      uint32_t count = 0;
+      uint64_t value = *number < 0 ? 0 - (uint64_t)*number : (uint64_t)*number;
+      if (*number < 0) buffer[used++] = '-';
+      do digits[count++] = (char)('0' + value % 10);
+      while (value /= 10);
+      while (count) buffer[used++] = digits[--count];
+      number = part == 1 ? numbers : number + 1;
+    }
+  }
+  buffer[used] = 0;
+  o->api->fail(o, -4, buffer);
+}
+
 // View: |length| elements of dimension |axis| from |start|. Out of range ends the run.
-static inline slip_otensor_t slip_otensor_slice(slip_orch_t *o, slip_otensor_t t, uint32_t axis, int64_t start, int64_t length) {
+#define slip_otensor_slice(...) slip_otensor_slice_at(__FILE__, __LINE__, __VA_ARGS__)
+static inline slip_otensor_t slip_otensor_slice_at(const char *file, uint32_t line, slip_orch_t *o, slip_otensor_t t, uint32_t axis,
+                                                   int64_t start, int64_t length) {
   if (axis >= t.view.rank || start < 0 || length < 0 || start > t.view.dims[axis] || length > t.view.dims[axis] - start) {
-    o->api->fail(o, -4, "slice out of range");
+    const int64_t numbers[4] = {length, start, axis, axis < t.view.rank ? t.view.dims[axis] : t.view.rank};
+    slip_orch_fail_at(o, file, line,
+                      axis < t.view.rank ? "slice of % elements from % leaves dimension %, which has %"
+                                         : "slice of % elements from % of dimension % of a tensor of rank %",
+                      numbers);
     return t;
   }
   t.view.data = (char *)t.view.data + start * t.view.strides[axis] * slip_dtype_carrier_bytes(t.view.dtype);
@@ -263,10 +317,13 @@ static inline slip_otensor_t slip_otensor_slice(slip_orch_t *o, slip_otensor_t t
   return t;
 }
 // View: dimensions |a| and |b| exchanged.
-static inline slip_otensor_t slip_otensor_transpose(slip_orch_t *o, slip_otensor_t t, uint32_t a, uint32_t b) {
+#define slip_otensor_transpose(...) slip_otensor_transpose_at(__FILE__, __LINE__, __VA_ARGS__)
+static inline slip_otensor_t slip_otensor_transpose_at(const char *file, uint32_t line, slip_orch_t *o, slip_otensor_t t, uint32_t a,
+                                                       uint32_t b) {
   int64_t dim, stride;
   if (a >= t.view.rank || b >= t.view.rank) {
-    o->api->fail(o, -4, "transpose of a dimension that does not exist");
+    const int64_t numbers[3] = {a, b, t.view.rank};
+    slip_orch_fail_at(o, file, line, "transpose of dimensions % and % of a tensor of rank %", numbers);
     return t;
   }
   dim = t.view.dims[a];
@@ -278,7 +335,9 @@ static inline slip_otensor_t slip_otensor_transpose(slip_orch_t *o, slip_otensor
   return t;
 }
 // View: same elements in row-major order under other dims. Only a contiguous tensor can be reshaped; the element count must agree.
-static inline slip_otensor_t slip_otensor_reshape(slip_orch_t *o, slip_otensor_t t, uint8_t rank, const int64_t *dims) {
+#define slip_otensor_reshape(...) slip_otensor_reshape_at(__FILE__, __LINE__, __VA_ARGS__)
+static inline slip_otensor_t slip_otensor_reshape_at(const char *file, uint32_t line, slip_orch_t *o, slip_otensor_t t, uint8_t rank,
+                                                     const int64_t *dims) {
   int64_t expected = 1, count = 1, wanted = 1;
   int bad = rank > SLIP_MAX_RANK;
   for (int i = t.view.rank - 1; i >= 0; --i) {
@@ -290,7 +349,11 @@ static inline slip_otensor_t slip_otensor_reshape(slip_orch_t *o, slip_otensor_t
     if (dims[i] < 0 || __builtin_mul_overflow(wanted, dims[i], &wanted)) bad = 1;
   }
   if (bad || wanted != count) {
-    o->api->fail(o, -4, "reshape needs a contiguous tensor and the same element count");
+    const int64_t numbers[2] = {count, wanted};
+    slip_orch_fail_at(
+        o, file, line,
+        bad ? "reshape needs a contiguous tensor, rank <= 5 and dims >= 0" : "reshape of % elements to %: the element count must stay",
+        numbers);
     return t;
   }
   {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/glue.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/allocator.h"
 #include "base/string_builder.h"
+#include "slipstream/kernel/tile.h"
 
 static slip_status_t slip__glue_finish(slip__string_builder_t *text, slip__arena_t *arena, const char **out) {
   slip_allocator_t allocator = text->allocator;
@@ -105,6 +107,59 @@ static const char slip__glue_library[] =
     "  __builtin_trap();\n"
     "}\n\n";
 
+// Numbers the symbols of a kernel as they first appear in its tensors.
+typedef struct slip__glue_symbols_t {
+  const char *names[SLIP_KERNEL_MAX_TENSORS * SLIP_MAX_RANK];
+  int count;
+} slip__glue_symbols_t;
+
+static int64_t slip__glue_dim(slip__glue_symbols_t *symbols, const slip_param_t *param, uint32_t d) {
+  if (param->dims[d] != SLIP_DIM_DYNAMIC || !param->dim_names[d]) return param->dims[d];
+  int i = 0;
+  while (i < symbols->count && strcmp(symbols->names[i], param->dim_names[d]) != 0) ++i;
+  if (i == symbols->count) symbols->names[symbols->count++] = param->dim_names[d];
+  return -2 - (int64_t)i;
+}
+
+// The tensors of kernel |index| as it declares them, for the check of a submit.
+static void slip__glue_params(slip__string_builder_t *text, const slip__manifest_kernel_t *kernel, size_t index) {
+  slip__glue_symbols_t symbols = {{NULL}, 0};
+  slip__string_builder_printf(text, "static const slip_object_param_t slip_glue_params_%zu[] = {\n", index);
+  for (size_t i = 0; i < slip_signature_param_count(kernel->signature); ++i) {
+    const slip_param_t *param = slip_signature_param(kernel->signature, i);
+    if (param->direction == SLIP_DIRECTION_SCALAR) continue;
+    slip__string_builder_printf(text, "    {\"%s\", %u, %u, %u, {0}, {", param->name, param->direction, param->dtype, param->rank);
+    for (uint32_t d = 0; d < SLIP_MAX_RANK; ++d) {
+      int64_t dim = d < param->rank ? slip__glue_dim(&symbols, param, d) : -1;
+      slip__string_builder_printf(text, "%s%" PRId64, d ? ", " : "", dim);
+    }
+    slip__string_builder_printf(text, "}},\n");
+  }
+  slip__string_builder_printf(text, "};\n");
+}
+
+static void slip__glue_kernels(slip__string_builder_t *text, const slip__manifest_t *m) {
+  if (m->kernel_count == 0) return;
+  for (size_t i = 0; i < m->kernel_count; ++i) {
+    if (m->kernels[i].tensor_count) slip__glue_params(text, &m->kernels[i], i);
+  }
+  slip__string_builder_printf(text, "static const slip_object_param_t *const slip_glue_params[] = {\n");
+  for (size_t i = 0; i < m->kernel_count; ++i) {
+    if (m->kernels[i].tensor_count) {
+      slip__string_builder_printf(text, "    slip_glue_params_%zu,\n", i);
+    } else {
+      slip__string_builder_printf(text, "    0,\n");
+    }
+  }
+  slip__string_builder_printf(text, "};\nstatic const slip_object_kernel_t slip_glue_kernels[] = {\n");
+  for (size_t i = 0; i < m->kernel_count; ++i) {
+    const slip__manifest_kernel_t *k = &m->kernels[i];
+    slip__string_builder_printf(text, "    {\"%s\", %s, %u, %u, %u, %u},\n", k->name, k->symbol, k->core, k->scratch_bytes, k->tensor_count,
+                                k->scalar_count);
+  }
+  slip__string_builder_printf(text, "};\n\n");
+}
+
 slip_status_t slip__glue_source(const slip__manifest_t *m, slip__arena_t *arena, const char **out) {
   slip__string_builder_t text;
   slip__string_builder_initialize(&text, arena->allocator);
@@ -120,18 +175,13 @@ slip_status_t slip__glue_source(const slip__manifest_t *m, slip__arena_t *arena,
     slip__string_builder_printf(&text, "    {\"%s\", %s, %u, %u},\n", e->name, e->symbol, e->tensor_count, e->scalar_count);
   }
   slip__string_builder_printf(&text, "};\n\n");
-  if (m->kernel_count) slip__string_builder_printf(&text, "static const slip_object_kernel_t slip_glue_kernels[] = {\n");
-  for (size_t i = 0; i < m->kernel_count; ++i) {
-    const slip__manifest_kernel_t *k = &m->kernels[i];
-    slip__string_builder_printf(&text, "    {\"%s\", %s, %u, %u, %u, %u},\n", k->name, k->symbol, k->core, k->scratch_bytes,
-                                k->tensor_count, k->scalar_count);
-  }
-  if (m->kernel_count) slip__string_builder_printf(&text, "};\n\n");
+  slip__glue_kernels(&text, m);
   slip__string_builder_printf(&text,
                               "extern const slip_object_t slip_object;\n"
                               "__attribute__((visibility(\"default\"), used)) const slip_object_t slip_object = {\n"
-                              "    SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, slip_glue_entries, %s, %zu, %zu,\n"
+                              "    SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, slip_glue_entries, %s, %zu, %zu, %s,\n"
                               "};\n",
-                              m->kernel_count ? "slip_glue_kernels" : "0", m->entry_count, m->kernel_count);
+                              m->kernel_count ? "slip_glue_kernels" : "0", m->entry_count, m->kernel_count,
+                              m->kernel_count ? "slip_glue_params" : "0");
   return slip__glue_finish(&text, arena, out);
 }

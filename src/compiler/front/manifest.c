@@ -90,7 +90,8 @@ static void slip__manifest_kernel(slip__reader_t *r, const slip__path_t *path, j
   if (kernel->symbol) slip__manifest_symbol(r, path, kernel->symbol);
   kernel->core = slip__manifest_core(r, path, object);
   kernel->scratch_bytes = slip__reader_integer(r, path, object, "scratch_bytes", 1 << 30, 0);
-  slip_signature_t *signature = slip__manifest_signature(r, path, object, &kernel->signature_text);
+  kernel->signature = slip__manifest_signature(r, path, object, &kernel->signature_text);
+  const slip_signature_t *signature = kernel->signature;
   if (!signature) return;
   size_t tensors = slip_signature_tensor_count(signature), scalars = slip_signature_scalar_count(signature);
   slip__path_t at = slip__member(path, "signature");
@@ -105,7 +106,6 @@ static void slip__manifest_kernel(slip__reader_t *r, const slip__path_t *path, j
   }
   kernel->tensor_count = (uint32_t)tensors;
   kernel->scalar_count = (uint32_t)scalars;
-  slip_signature_release(signature);
 }
 
 // A path that goes onto the compiler's command line: relative (the same program gives the same key wherever it lies), no option in
@@ -348,6 +348,7 @@ slip_status_t slip__manifest_read(const char *path, uint32_t contract, slip_diag
 
 void slip__manifest_deinitialize(slip__manifest_t *manifest) {
   for (size_t i = 0; i < manifest->entry_count; ++i) slip_signature_release(manifest->entries[i].signature);
+  for (size_t i = 0; i < manifest->kernel_count; ++i) slip_signature_release(manifest->kernels[i].signature);
   slip__arena_deinitialize(&manifest->arena);
   slip__manifest_initialize(manifest, manifest->allocator);
 }

@@ -24,6 +24,7 @@ typedef struct slip__manifest_kernel_t {
   const char *name;
   const char *symbol;
   const char *signature_text;
+  slip_signature_t *signature;
   uint32_t core;  // slip_core_e
   uint32_t scratch_bytes;
   uint32_t tensor_count;

@@ -5,15 +5,14 @@
 #include <stdio.h>
 
 #include "os/dylib.h"
-#include "os/fork.h"
 #include "os/topology.h"
 #include "platform/build.h"
 #include "platform/registry.h"
 
 static slip_status_t slip__cpu_load(void) {
-  slip__fork_watch(slip__cpu_stream_fork_reset);
-  slip__fork_watch(slip__cpu_event_fork_reset);
-  slip__fork_watch(slip__cpu_memory_fork_reset);
+  slip__cpu_stream_watch_fork();
+  slip__cpu_event_watch_fork();
+  slip__cpu_memory_watch_fork();
   return slip_ok_status();
 }
 

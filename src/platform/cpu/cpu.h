@@ -6,7 +6,8 @@
 // full ring makes the enqueuer wait. Nothing is allocated.
 //
 //   word            written by                        read by, pairing
-//   tail            enqueuers (CAS)                   position of the next record; never falls, also when the slot is used for another
+//   tail            enqueuers (CAS)                   position of the next record; never falls, also when the slot is used for another;
+//                                                     SLIP__CPU_CLOSED from the last record on
 //   stream cell.sequence   enqueuer: position + 1 (release)  stream thread (acquire): the record is there
 //                   stream thread: position + RING    enqueuer (acquire): the cell is free for the next round
 //   done            stream thread (seq_cst)           everybody: all records below it have run; acquire, so their effects are seen
@@ -20,7 +21,8 @@
 //
 // Handles are numbers made of tag, index and generation, not addresses: a foreign or stale one is told without touching memory.
 //
-// Fork: threads stay with the parent. A stream made before the fork answers FORKED in the child.
+// Fork: threads stay with the parent. A stream made before the fork answers FORKED in the child. The locks of the tables are
+// held across a fork, so the child's tables are whole.
 #ifndef SLIPSTREAM_SRC_PLATFORM_CPU_CPU_H_
 #define SLIPSTREAM_SRC_PLATFORM_CPU_CPU_H_
 
@@ -56,7 +58,7 @@ slip_status_t slip__cpu_stream_capture_info(slip_stream_t stream, slip_capture_i
 slip_status_t slip__cpu_stream_enqueue_host(slip_stream_t stream, void (*function)(void *user), void *user) SLIP_MUST_USE;
 slip_status_t slip__cpu_memory_copy_async(slip_stream_t stream, void *target, const void *source, uint64_t size_bytes,
                                           uint32_t kind) SLIP_MUST_USE;
-void slip__cpu_stream_fork_reset(void);
+void slip__cpu_stream_watch_fork(void);
 
 // -- cpu_event.c
 slip_status_t slip__cpu_event_create(int32_t device, slip_event_t *out) SLIP_MUST_USE;
@@ -65,7 +67,7 @@ slip_status_t slip__cpu_event_record(slip_event_t event, slip_stream_t stream) S
 slip_status_t slip__cpu_event_query(slip_event_t event) SLIP_MUST_USE;
 slip_status_t slip__cpu_event_synchronize(slip_event_t event) SLIP_MUST_USE;
 slip_status_t slip__cpu_stream_wait_event(slip_stream_t stream, slip_event_t event) SLIP_MUST_USE;
-void slip__cpu_event_fork_reset(void);
+void slip__cpu_event_watch_fork(void);
 
 // -- cpu_memory.c
 slip_status_t slip__cpu_memory_allocate(int32_t device, uint64_t size_bytes, void **out) SLIP_MUST_USE;
@@ -73,7 +75,7 @@ slip_status_t slip__cpu_memory_free(int32_t device, void *memory) SLIP_MUST_USE;
 slip_status_t slip__cpu_memory_copy(int32_t device, void *target, const void *source, uint64_t size_bytes, uint32_t kind) SLIP_MUST_USE;
 slip_status_t slip__cpu_memory_fill(int32_t device, void *target, uint8_t value, uint64_t size_bytes) SLIP_MUST_USE;
 slip_status_t slip__cpu_pointer_info(const void *pointer, slip_pointer_info_t *out) SLIP_MUST_USE;
-void slip__cpu_memory_fork_reset(void);
+void slip__cpu_memory_watch_fork(void);
 
 // -- handles: tag in the low 8 bits (odd: no aligned address looks like one), then index, then generation
 static inline void *slip__cpu_handle(uint8_t tag, uint32_t index, uint32_t generation) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events: see cpu.h. An event holds one word, the mark of its last record.
 #include "base/allocator.h"
+#include "os/fork.h"
 #include "os/thread.h"
 #include "platform/cpu/cpu.h"
 
@@ -19,8 +20,8 @@ static pthread_mutex_t slip__cpu_event_lock = PTHREAD_MUTEX_INITIALIZER;  // cre
 static uint32_t slip__cpu_event_free;                                     // index + 1 of the first free event; 0: none
 static uint32_t slip__cpu_event_chunk_count;
 
-void slip__cpu_event_fork_reset(void) {
-  (void)pthread_mutex_init(&slip__cpu_event_lock, NULL);
+void slip__cpu_event_watch_fork(void) {
+  slip__fork_guard(&slip__cpu_event_lock);
 }
 
 static slip__cpu_event_t *slip__cpu_event_at(uint32_t index) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/allocator.h"
+#include "os/fork.h"
 #include "os/thread.h"
 #include "platform/cpu/cpu.h"
 
@@ -20,8 +21,8 @@ static slip__cpu_block_t *slip__cpu_blocks;
 static size_t slip__cpu_block_count;
 static size_t slip__cpu_block_capacity;
 
-void slip__cpu_memory_fork_reset(void) {
-  (void)pthread_mutex_init(&slip__cpu_memory_lock, NULL);
+void slip__cpu_memory_watch_fork(void) {
+  slip__fork_guard(&slip__cpu_memory_lock);
 }
 
 // Index of the first block that begins above |pointer|. Locked.

@@ -17,6 +17,9 @@
 #define SLIP__CPU_POSITION_BITS 52u
 #define SLIP__CPU_POSITION_MASK ((UINT64_C(1) << SLIP__CPU_POSITION_BITS) - 1)
 
+// In |tail|: the stream takes no more records. Above every position, so an enqueuer meets it where it finds the ring full.
+#define SLIP__CPU_CLOSED (UINT64_C(1) << 63)
+
 typedef enum slip__cpu_record_e {
   SLIP__CPU_RECORD_HOST = 1,
   SLIP__CPU_RECORD_WAIT = 2,
@@ -65,9 +68,13 @@ static _Atomic(slip__cpu_stream_t *) slip__cpu_streams[SLIP__CPU_MAX_STREAMS];
 static pthread_mutex_t slip__cpu_stream_lock = PTHREAD_MUTEX_INITIALIZER;  // creation and destruction only
 static _Thread_local slip__cpu_stream_t *slip__cpu_stream_self;            // set in stream threads
 
-void slip__cpu_stream_fork_reset(void) {
-  (void)pthread_mutex_init(&slip__cpu_stream_lock, NULL);
+static void slip__cpu_stream_fork_reset(void) {
   slip__cpu_stream_self = NULL;
+}
+
+void slip__cpu_stream_watch_fork(void) {
+  slip__fork_watch(slip__cpu_stream_fork_reset);
+  slip__fork_guard(&slip__cpu_stream_lock);
 }
 
 // --- handles
@@ -170,17 +177,21 @@ static void slip__cpu_stream_run(void *user) {
 
 // --- enqueueing
 
-// Claims the next position. BUSY if the ring is full and the caller is the thread that would have to empty it.
-static slip_status_t slip__cpu_stream_claim(slip__cpu_stream_t *stream, uint64_t *out_position) {
+// Claims the next position, and with |closing| SLIP__CPU_CLOSED the last one: whoever comes later is refused, however long ago it looked up
+// the handle. BUSY if the ring is full and the caller is the thread that would have to empty it.
+static slip_status_t slip__cpu_stream_claim(slip__cpu_stream_t *stream, uint64_t closing, uint64_t *out_position) {
   uint64_t position = atomic_load_explicit(&stream->tail, memory_order_relaxed);
   for (;;) {
     slip__cpu_cell_t *cell = &stream->cells[position % SLIP__CPU_RING];
     uint64_t sequence = atomic_load_explicit(&cell->sequence, memory_order_acquire);
     if (sequence == position) {
-      if (atomic_compare_exchange_weak_explicit(&stream->tail, &position, position + 1, memory_order_relaxed, memory_order_relaxed)) {
+      if (atomic_compare_exchange_weak_explicit(&stream->tail, &position, (position + 1) | closing, memory_order_relaxed,
+                                                memory_order_relaxed)) {
         *out_position = position;
         return slip_ok_status();
       }
+    } else if (position & SLIP__CPU_CLOSED) {
+      return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "the stream is being destroyed and takes no more work; destroy it after the last use");
     } else if (sequence < position) {
       if (stream == slip__cpu_stream_self) {
         return SLIP_STATUS(SLIP_CODE_BUSY, "the stream holds %u records, and its own callback would wait for room for ever",
@@ -196,8 +207,8 @@ static slip_status_t slip__cpu_stream_claim(slip__cpu_stream_t *stream, uint64_t
 }
 
 static slip_status_t slip__cpu_stream_push(slip__cpu_stream_t *stream, const slip__cpu_record_t *record) {
-  uint64_t position = 0;
-  SLIP_RETURN_IF_ERROR(slip__cpu_stream_claim(stream, &position));
+  uint64_t position = 0, closing = record->kind == SLIP__CPU_RECORD_STOP ? SLIP__CPU_CLOSED : 0;
+  SLIP_RETURN_IF_ERROR(slip__cpu_stream_claim(stream, closing, &position));
   slip__cpu_cell_t *cell = &stream->cells[position % SLIP__CPU_RING];
   cell->record = *record;
   // Sequentially consistent, as is the look at |asleep|: see cpu.h.
@@ -236,7 +247,7 @@ slip_status_t slip__cpu_stream_mark(slip_stream_t handle, slip__cpu_mark_t *out)
   *out = SLIP__CPU_NEVER;
   SLIP_RETURN_IF_ERROR(slip__cpu_stream_resolve(handle, &stream));
   if (!stream) return slip_ok_status();  // inline work has always run
-  uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_relaxed);
+  uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_relaxed) & SLIP__CPU_POSITION_MASK;
   *out = (uint64_t)stream->index << SLIP__CPU_POSITION_BITS | tail;
   return slip_ok_status();
 }
@@ -303,6 +314,7 @@ static slip_status_t slip__cpu_stream_make_slot(uint32_t index, slip__cpu_stream
   slip__cpu_stream_t *stream = memory;
   stream->index = index;
   atomic_init(&stream->generation, 1);
+  atomic_init(&stream->tail, SLIP__CPU_CLOSED);
   for (uint32_t i = 0; i < SLIP__CPU_RING; ++i) atomic_init(&stream->cells[i].sequence, i);
   // Release: pairs with the acquire of slip__cpu_stream_resolve.
   atomic_store_explicit(&slip__cpu_streams[index], stream, memory_order_release);
@@ -336,13 +348,14 @@ slip_status_t slip__cpu_stream_create(int32_t device, slip_stream_t *out) {
   slip_status_t status = slip__cpu_stream_take_slot(&stream);
   (void)pthread_mutex_unlock(&slip__cpu_stream_lock);
   SLIP_RETURN_IF_ERROR(status);
-  assert(atomic_load(&stream->tail) == atomic_load(&stream->done));
+  assert(atomic_load(&stream->tail) == (atomic_load(&stream->done) | SLIP__CPU_CLOSED));
   atomic_store_explicit(&stream->epoch, slip__fork_epoch(), memory_order_relaxed);
   status = slip__thread_start(&stream->thread, "slip-stream", slip__cpu_stream_run, stream);
   if (!slip_status_is_ok(status)) {
     slip__cpu_stream_give_slot(stream);
     return status;
   }
+  atomic_fetch_and_explicit(&stream->tail, ~SLIP__CPU_CLOSED, memory_order_relaxed);
   *out = slip__cpu_handle(SLIP__CPU_STREAM_TAG, stream->index, atomic_load_explicit(&stream->generation, memory_order_relaxed));
   return slip_ok_status();
 }
@@ -356,7 +369,7 @@ slip_status_t slip__cpu_stream_destroy(slip_stream_t handle) {
   SLIP_RETURN_IF_ERROR(slip__cpu_stream_push(stream, &record));
   slip__thread_join(&stream->thread);
   // Release: pairs with the acquire of slip__cpu_stream_resolve. From here on the handle is stale.
-  atomic_store_explicit(&stream->generation, slip__cpu_handle_generation(handle) + 1, memory_order_release);
+  atomic_fetch_add_explicit(&stream->generation, 1, memory_order_release);
   slip__cpu_stream_give_slot(stream);
   return slip_ok_status();
 }

@@ -299,3 +299,96 @@ SLIP_TEST(cpu_stream_and_event_creation_survive_short_memory) {
   }
   SLIP_CHECK_EQ(failures, 1);  // the chunk; later events find one
 }
+
+typedef struct stream_rival_t {
+  slip_platform_t *cpu;
+  _Atomic(slip_stream_t) *stream;
+  _Atomic uint32_t *stop;
+  _Atomic uint64_t *runs;
+  uint64_t accepted;
+  uint64_t destroyed;
+} stream_rival_t;
+
+static void stream_count_atomic(void *user) {
+  atomic_fetch_add((_Atomic uint64_t *)user, 1);
+}
+
+// Enqueues on whatever stream there is at the moment, and every now and then destroys it under the others.
+static void stream_rival(void *user) {
+  stream_rival_t *rival = user;
+  for (uint32_t i = 0; !atomic_load(rival->stop); ++i) {
+    slip_stream_t stream = atomic_load(rival->stream);
+    if (!stream) continue;
+    slip_code_t code = i % 64 == 63 ? stream_code(slip_stream_destroy(rival->cpu, stream))
+                                    : stream_code(slip_stream_enqueue_host(rival->cpu, stream, stream_count_atomic, rival->runs));
+    SLIP_CHECK(code == SLIP_CODE_OK || code == SLIP_CODE_INVALID_ARGUMENT);
+    if (code != SLIP_CODE_OK) continue;
+    if (i % 64 == 63) {
+      ++rival->destroyed;
+    } else {
+      ++rival->accepted;
+    }
+  }
+}
+
+// Destroying races with enqueuing and with another destroy: one destroy wins, and what was accepted before it has run.
+SLIP_TEST(cpu_stream_destroy_races_with_use) {
+  enum { RIVALS = 3, STREAMS = 400 };
+  _Atomic(slip_stream_t) current = NULL;
+  _Atomic uint32_t stop = 0;
+  _Atomic uint64_t runs = 0;
+  stream_rival_t rivals[RIVALS];
+  slip__thread_t threads[RIVALS];
+  slip_platform_t *cpu = stream_cpu();
+  for (int i = 0; i < RIVALS; ++i) {
+    rivals[i] = (stream_rival_t){cpu, &current, &stop, &runs, 0, 0};
+    SLIP_CHECK_OK(slip__thread_start(&threads[i], "rival", stream_rival, &rivals[i]));
+  }
+  for (int i = 0; i < STREAMS; ++i) {
+    slip_stream_t stream = stream_make(cpu);
+    atomic_store(&current, stream);
+    while (stream_code(slip_stream_query(cpu, stream)) != SLIP_CODE_INVALID_ARGUMENT) {
+    }
+  }
+  atomic_store(&stop, 1);
+  uint64_t accepted = 0, destroyed = 0;
+  for (int i = 0; i < RIVALS; ++i) {
+    slip__thread_join(&threads[i]);
+    accepted += rivals[i].accepted;
+    destroyed += rivals[i].destroyed;
+  }
+  SLIP_CHECK_EQ(atomic_load(&runs), accepted);
+  SLIP_CHECK_EQ(destroyed, STREAMS);
+}
+
+typedef struct stream_last_t {
+  slip_platform_t *cpu;
+  slip_stream_t stream;
+  stream_gate_t gate;
+  slip_code_t code;
+  uint64_t runs;
+} stream_last_t;
+
+static void stream_enqueue_last(void *user) {
+  stream_last_t *last = user;
+  stream_gate_pass(&last->gate);
+  do {
+    last->code = stream_code(slip_stream_enqueue_host(last->cpu, last->stream, stream_count, &last->runs));
+  } while (last->code == SLIP_CODE_OK);
+}
+
+static void stream_open_gate_later(void *user) {
+  stream_gate_open(&((stream_last_t *)user)->gate);
+}
+
+// A callback that goes on enqueuing while its stream is being destroyed is told; nothing is lost and nothing waits for ever.
+SLIP_TEST(cpu_stream_callback_enqueues_during_destroy) {
+  stream_last_t last = {.cpu = stream_cpu()};
+  slip__thread_t opener;
+  last.stream = stream_make(last.cpu);
+  SLIP_CHECK_OK(slip_stream_enqueue_host(last.cpu, last.stream, stream_enqueue_last, &last));
+  SLIP_CHECK_OK(slip__thread_start(&opener, "opener", stream_open_gate_later, &last));
+  SLIP_CHECK_OK(slip_stream_destroy(last.cpu, last.stream));
+  slip__thread_join(&opener);
+  SLIP_CHECK(last.code == SLIP_CODE_INVALID_ARGUMENT || last.code == SLIP_CODE_BUSY);
+}
