@@ -12,6 +12,19 @@ static const char *cli_direction_name(uint32_t direction) {
   return direction < sizeof(names) / sizeof(names[0]) ? names[direction] : "?";
 }
 
+// "f32[M,4]"
+static void cli_param_text(const slip_param_t *param, char *text, size_t capacity) {
+  size_t used = (size_t)snprintf(text, capacity, "%s[", slip_dtype_name(param->dtype));
+  for (uint8_t d = 0; d < param->rank && used < capacity; ++d) {
+    const char *comma = d ? "," : "";
+    int length = param->dims[d] != SLIP_DIM_DYNAMIC
+                     ? snprintf(text + used, capacity - used, "%s%lld", comma, (long long)param->dims[d])
+                     : snprintf(text + used, capacity - used, "%s%s", comma, param->dim_names[d] ? param->dim_names[d] : "?");
+    used += (size_t)length;
+  }
+  if (used < capacity) snprintf(text + used, capacity - used, "]");
+}
+
 // --- "name=value" ----------------------------------------------------------------------------------------------------
 
 // Names as " x, y and 3 more", cut to |capacity|.
@@ -126,9 +139,11 @@ static slip_status_t cli_bind_arg(cli_bindings_t *b, const char *text) {
     return slip_ok_status();
   }
   if (value[0] == '@') return cli_bind_file(b, binding, value + 1);
+  char type[256];
+  cli_param_text(param, type, sizeof(type));
   return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
                      "argument '%s' is a tensor (%s %s); give a file: %s=@file.npy or %s=@file.safetensors:tensor", param->name,
-                     cli_direction_name(param->direction), slip_dtype_name(param->dtype), param->name, param->name);
+                     cli_direction_name(param->direction), type, param->name, param->name);
 }
 
 static slip_status_t cli_bind_out(cli_bindings_t *b, const char *text) {
@@ -217,13 +232,38 @@ static const char *cli_dim_symbol(const cli_bindings_t *b, const char *name, siz
   return NULL;
 }
 
+// Each symbol once.
+static void cli_dim_names(const cli_bindings_t *b, cli_names_t *names) {
+  for (size_t i = 0; i < b->count; ++i) {
+    const slip_param_t *param = b->items[i].param;
+    for (uint8_t d = 0; d < param->rank; ++d) {
+      const char *symbol = param->dim_names[d];
+      bool seen = !symbol;
+      for (size_t j = 0; j <= i && !seen; ++j) {
+        for (uint8_t e = 0; e < (j < i ? b->items[j].param->rank : d) && !seen; ++e) {
+          const char *earlier = b->items[j].param->dim_names[e];
+          seen = earlier && strcmp(earlier, symbol) == 0;
+        }
+      }
+      if (!seen) cli_names_add(names, symbol);
+    }
+  }
+  cli_names_finish(names);
+}
+
 static slip_status_t cli_bind_dim(cli_bindings_t *b, const char *text) {
   const char *equals = strchr(text, '=');
   char *end = NULL;
   if (!equals || equals == text || !equals[1])
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "--dim '%s' has not the form NAME=VALUE", text);
   const char *symbol = cli_dim_symbol(b, text, (size_t)(equals - text));
-  if (!symbol) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s has no dimension '%.*s' (--dim)", b->name, (int)(equals - text), text);
+  if (!symbol) {
+    char list[512] = "";
+    cli_names_t names = {list, sizeof(list), 0, 0};
+    cli_dim_names(b, &names);
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s has no dimension '%.*s' (--dim); its dimensions are:%s", b->name,
+                       (int)(equals - text), text, list[0] ? list : " none");
+  }
   errno = 0;
   long long value = strtoll(equals + 1, &end, 10);
   if (errno != 0 || *end || equals[1] < '0' || equals[1] > '9') {
@@ -242,6 +282,20 @@ static slip_status_t cli_bind_dim(cli_bindings_t *b, const char *text) {
 
 static bool cli_is_host(const cli_bindings_t *b) {
   return b->device.platform == SLIP_PLATFORM_CPU;
+}
+
+// An input of another rank fixes no dimension; that is the mistake then, not a missing --dim.
+static slip_status_t cli_bind_check_ranks(const cli_bindings_t *b) {
+  for (size_t i = 0; i < b->count; ++i) {
+    const cli_binding_t *binding = &b->items[i];
+    if (!binding->has_array || binding->array.rank == binding->param->rank) continue;
+    char type[256];
+    cli_param_text(binding->param, type, sizeof(type));
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
+                       "argument '%s' is %s, of rank %u, but its file holds an array of rank %u; reshape it first", binding->param->name,
+                       type, binding->param->rank, binding->array.rank);
+  }
+  return slip_ok_status();
 }
 
 static slip_status_t cli_bind_output_dims(cli_bindings_t *b, const cli_binding_t *binding, int64_t *dims) {
@@ -345,6 +399,7 @@ slip_status_t cli_bindings_initialize(cli_bindings_t *b, const cli_invocation_t 
   SLIP_RETURN_IF_ERROR(cli_bind_each(b, invocation, "weights", cli_bind_weights));
   SLIP_RETURN_IF_ERROR(cli_bind_each(b, invocation, "out", cli_bind_out));
   SLIP_RETURN_IF_ERROR(cli_bind_complete(b));
+  SLIP_RETURN_IF_ERROR(cli_bind_check_ranks(b));
   cli_dims_from_inputs(b);
   SLIP_RETURN_IF_ERROR(cli_bind_each(b, invocation, "dim", cli_bind_dim));
   for (size_t i = 0; i < b->count; ++i) {

@@ -45,14 +45,43 @@ static const cli_option_t *cli_option_of(const cli_option_t *options, int result
   return NULL;
 }
 
+// True if |text| has the form that the option's table gives its value: NAME=..., NAME=@... or N. What it says is checked by the command.
+static bool cli_has_form(const cli_option_t *option, const char *text) {
+  if (!option->value) return true;
+  if (strncmp(option->value, "NAME=", 5) == 0) {
+    const char *equals = strchr(text, '=');
+    bool file = option->value[5] == '@';
+    return equals && equals != text && equals[1] && (!file || (equals[1] == '@' && equals[2]));
+  }
+  return strcmp(option->value, "N") != 0 || (text[0] && strspn(text, "0123456789") == strlen(text));
+}
+
+// Says what is wrong with the long option |text|: its name is unknown, a prefix of several, or it takes no value.
+static int cli_option_error(const cli_invocation_t *invocation, const char *text) {
+  size_t length = strcspn(text, "="), count = 0;
+  char fits[256] = "";
+  for (const cli_option_t *option = invocation->command->options; option->name && length > 2; ++option) {
+    if (strncmp(option->name, text + 2, length - 2) != 0) continue;
+    ++count;
+    snprintf(fits + strlen(fits), sizeof(fits) - strlen(fits), "%s--%s", count > 1 ? ", " : "", option->name);
+  }
+  if (count == 0) return cli_usage_error(invocation, "there is no option '%s'", text);
+  if (count > 1) return cli_usage_error(invocation, "option '%.*s' is ambiguous: %s", (int)length, text, fits);
+  return cli_usage_error(invocation, "option %s takes no value", fits);
+}
+
 static int cli_parse_one(cli_invocation_t *invocation, int result, char **argv) {
   const cli_option_t *options = invocation->command->options;
   if (result == ':') return cli_usage_error(invocation, "option '%s' needs a value", argv[optind - 1]);
   const cli_option_t *option = result == '?' ? NULL : cli_option_of(options, result);
   if (!option && optopt > 0 && optopt < 256) return cli_usage_error(invocation, "there is no option '-%c'", optopt);
-  if (!option) return cli_usage_error(invocation, "there is no option '%s', or it is ambiguous, or takes no value", argv[optind - 1]);
+  if (!option) return cli_option_error(invocation, argv[optind - 1]);
   for (size_t i = 0; i < invocation->given_count && !option->repeats; ++i) {
     if (invocation->given[i].option == option) return cli_usage_error(invocation, "option --%s is given twice", option->name);
+  }
+  if (optarg && !cli_has_form(option, optarg)) {
+    return cli_usage_error(invocation, "--%s '%s' has not the form %s", option->name, optarg,
+                           strcmp(option->value, "N") == 0 ? "of a whole number" : option->value);
   }
   invocation->given[invocation->given_count++] = (cli_given_t){option, optarg ? optarg : ""};
   return CLI_EXIT_OK;

@@ -78,6 +78,10 @@ static void cli_doctor_print(const json_t *document) {
     const json_t *error = json_object_get(platform, "error");
     printf("platform %-8s %s\n", cli_doctor_text(platform, "name"), error ? cli_doctor_text(error, "text") : "usable");
     json_array_foreach(json_object_get(platform, "devices"), j, device) {
+      if (json_integer_value(json_object_get(device, "cores")) == 0) {
+        printf("  device %zu: %s, runs nothing\n", j, cli_doctor_text(device, "name"));
+        continue;
+      }
       printf("  device %zu: %s, target %s, %lld cores, %.1f GiB\n", j, cli_doctor_text(device, "name"), cli_doctor_text(device, "target"),
              (long long)json_integer_value(json_object_get(device, "cores")),
              (double)json_integer_value(json_object_get(device, "memory_bytes")) / (1024.0 * 1024 * 1024));

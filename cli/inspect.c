@@ -174,7 +174,9 @@ static int cli_inspect_run(const cli_invocation_t *invocation) {
   slip_const_bytes_t bytes = {NULL, 0};
   bool artifact = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
   slip_status_t status = artifact ? cli_artifact_json(path, &document) : cli_file_map(path, &bytes);
-  if (slip_status_is_ok(status) && !artifact) {
+  if (slip_status_is_ok(status) && !artifact && (bytes.size < 8 || memcmp(bytes.data, "\x89SLPIMG\n", 8) != 0)) {
+    status = SLIP_STATUS(SLIP_CODE_CORRUPT, "\"%s\" is neither an artifact directory nor a callable image", path);
+  } else if (slip_status_is_ok(status) && !artifact) {
     status = cli_image_json(bytes, &document);
     if (!slip_status_is_ok(status)) status = slip_status_annotate(status, "reading \"%s\" as a callable image", path);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,12 +51,28 @@ static uint64_t cli_now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// What is plainly something else is named as such; the library says the rest.
+static slip_status_t cli_check_artifact(const char *path) {
+  struct stat info;
+  char file[4096];
+  if (stat(path, &info) != 0) return slip_ok_status();
+  if (!S_ISDIR(info.st_mode)) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "\"%s\" is a file; run takes an artifact, the directory that slip compile makes", path);
+  }
+  int length = snprintf(file, sizeof(file), "%s/manifest.json", path);
+  if (length < (int)sizeof(file) && access(file, F_OK) != 0 && errno == ENOENT) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "the directory \"%s\" is no artifact: it has no manifest.json", path);
+  }
+  return slip_ok_status();
+}
+
 static slip_status_t cli_session_open(cli_session_t *s) {
   const char *platform = cli_value(s->invocation, "platform");
   const slip_artifact_options_t artifact_options = {(uint32_t)sizeof(artifact_options), 0, cli_value(s->invocation, "target")};
   slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
   uint64_t threads = 0;
   SLIP_RETURN_IF_ERROR(cli_number(s->invocation, "threads", 4096, 0, &threads));
+  SLIP_RETURN_IF_ERROR(cli_check_artifact(s->invocation->positional[0]));
   SLIP_RETURN_IF_ERROR(slip_artifact_open(s->invocation->positional[0], &artifact_options, slip_allocator_system(), &s->artifact));
   SLIP_RETURN_IF_ERROR(slip_platform_find(platform ? platform : "cpu", &s->platform));
   const slip_device_t device = {slip_platform_from_name(platform ? platform : "cpu"), 0};
@@ -192,7 +210,7 @@ static void cli_print_output(const json_t *output) {
   json_array_foreach(json_object_get(output, "shape"), i, item) printf("%s%lld", i ? "," : "", (long long)json_integer_value(item));
   printf("]");
   if (file) printf(" -> %s", file);
-  if (!file) printf(" =");
+  if (!file) printf(json_array_size(json_object_get(output, "first_values")) ? " =" : " is empty");
   json_array_foreach(json_object_get(output, "first_values"), i, item) printf(" %s", json_string_value(item));
   printf("%s\n", !file && json_array_size(json_object_get(output, "first_values")) == CLI_SHOWN_VALUES ? " ..." : "");
 }

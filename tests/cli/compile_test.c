@@ -107,13 +107,22 @@ SLIP_TEST(usage_errors) {
   SLIP(2, "there is no command 'fly'", "fly");
   SLIP(2, "there is no option '--fly'", "compile", "x.json", "--fly");
   SLIP(2, "there is no option '-x'", "compile", "x.json", "-x");
-  SLIP(2, "there is no option '--json=3'", "compile", "x.json", "--json=3");
+  SLIP(2, "option --json takes no value", "compile", "x.json", "--json=3");
+  SLIP(2, "option '--j' is ambiguous: --jobs, --json", "compile", "x.json", "--j");
   SLIP(2, "needs a value", "compile", "x.json", "--output");
   SLIP(2, "given twice", "compile", "x.json", "-o", "a", "-o", "b");
   SLIP(2, "unexpected argument 'y.json'", "compile", "x.json", "y.json");
   SLIP(2, "expected MANIFEST.json", "compile");
   SLIP(2, "--contract is kernel or program", "compile", "x.json", "--contract", "both");
   SLIP(2, "--stream is inline or async", "run", "x.slipc", "--stream", "fast");
-  SLIP(1, "--jobs: '-1' is no integer", "compile", "x.json", "--jobs", "-1");
-  SLIP(1, "--jobs: '1x' is no integer", "compile", "x.json", "--jobs", "1x");
+  SLIP(2, "--jobs '-1' has not the form of a whole number", "compile", "x.json", "--jobs", "-1");
+  SLIP(2, "--jobs '1x' has not the form", "compile", "x.json", "--jobs", "1x");
+  SLIP(2, "--arg 'x' has not the form NAME=VALUE", "run", "x.slipc", "--arg", "x");
+  SLIP(2, "--arg 'k=' has not the form", "run", "x.slipc", "--arg", "k=");
+  SLIP(2, "--dim '=3' has not the form", "run", "x.slipc", "--dim", "=3");
+  SLIP(2, "--out 'y=y.npy' has not the form NAME=@FILE", "run", "x.slipc", "--out", "y=y.npy");
+  SLIP(2, "--out 'y=@' has not the form NAME=@FILE", "run", "x.slipc", "--out", "y=@");
+  json_t *document = SLIP_JSON(2, "run", "x.slipc", "--bench", "-5");
+  SLIP_CHECK_STR(json_string_value(json_object_get(json_object_get(document, "error"), "code")), "USAGE");
+  json_decref(document);
 }
