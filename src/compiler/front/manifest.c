@@ -29,7 +29,7 @@ static slip_signature_t *slip__manifest_signature(slip__reader_t *r, const slip_
   slip_signature_t *signature = NULL;
   slip_status_t status = slip_signature_parse(text, strlen(text), r->arena->allocator, &signature);
   if (slip_status_code(status) == SLIP_CODE_OUT_OF_MEMORY) {
-    r->status = status;
+    slip__reader_keep(r, status);
   } else if (!slip_status_is_ok(status)) {
     slip__path_t at = slip__member(path, "signature");
     slip__reader_error(r, &at, "manifest-signature", "the form is \"(in x: f32[N], out y: f32[N], alpha: f32) -> (y)\"", "%s",
@@ -135,7 +135,7 @@ static void slip__manifest_sources(slip__manifest_t *m, slip__reader_t *r, json_
       slip__reader_error(r, &at, "manifest-source", NULL, "\"%s\" is no C source (a name that ends in .c)", source);
       continue;
     }
-    r->status = slip__arena_format(&m->arena, &whole, "%s/%s", m->directory, source);
+    slip__reader_keep(r, slip__arena_format(&m->arena, &whole, "%s/%s", m->directory, source));
     if (!whole) return;
     if (!slip__path_exists(whole)) slip__reader_error(r, &at, "manifest-source", NULL, "there is no file %s", whole);
     if (slip__path_is_directory(whole)) slip__reader_error(r, &at, "manifest-source", NULL, "%s is a directory, not a file", whole);
@@ -149,7 +149,7 @@ static void slip__manifest_include_dirs(slip__manifest_t *m, slip__reader_t *r, 
     slip__path_t at = slip__item(&list, i);
     const char *whole = NULL;
     if (!slip__manifest_path(r, &at, m->include_dirs[i])) continue;
-    r->status = slip__arena_format(&m->arena, &whole, "%s/%s", m->directory, m->include_dirs[i]);
+    slip__reader_keep(r, slip__arena_format(&m->arena, &whole, "%s/%s", m->directory, m->include_dirs[i]));
     if (whole && !slip__path_is_directory(whole)) {
       slip__reader_error(r, &at, "manifest-include-dir", NULL, "there is no directory %s", whole);
     }
@@ -166,12 +166,12 @@ static void slip__manifest_define(slip__manifest_t *m, slip__reader_t *r, const 
     slip__reader_error(r, at, "manifest-identifier", NULL, "\"%s\" is not a C identifier", key);
     return;
   }
-  r->status = slip__arena_copy(&m->arena, key, strlen(key), &define.name);
+  slip__reader_keep(r, slip__arena_copy(&m->arena, key, strlen(key), &define.name));
   if (!define.name) return;
   if (json_is_string(value)) {
-    r->status = slip__arena_copy(&m->arena, json_string_value(value), json_string_length(value), &define.value);
+    slip__reader_keep(r, slip__arena_copy(&m->arena, json_string_value(value), json_string_length(value), &define.value));
   } else if (json_is_integer(value)) {
-    r->status = slip__arena_format(&m->arena, &define.value, "%lld", (long long)json_integer_value(value));
+    slip__reader_keep(r, slip__arena_format(&m->arena, &define.value, "%lld", (long long)json_integer_value(value)));
   } else if (!json_is_null(value)) {
     slip__reader_error(r, at, "manifest-type", NULL, "expected a string, an integer or null, found %s", slip__json_type_name(value));
   }
@@ -185,7 +185,7 @@ static void slip__manifest_defines(slip__manifest_t *m, slip__reader_t *r, json_
   json_t *object = json_object_get(root, "defines");
   slip__path_t list = slip__member(NULL, "defines");
   if (!object || !slip__reader_ok(r) || !slip__reader_type(r, &list, object, JSON_OBJECT, "an object")) return;
-  r->status = slip__arena_alloc(&m->arena, json_object_size(object) * sizeof(*m->defines), (void **)&m->defines);
+  slip__reader_keep(r, slip__arena_alloc(&m->arena, json_object_size(object) * sizeof(*m->defines), (void **)&m->defines));
   const char *key;
   json_t *value;
   json_object_foreach(object, key, value) {
@@ -233,7 +233,7 @@ static void slip__manifest_entries(slip__manifest_t *m, slip__reader_t *r, json_
   }
   if (one) {
     slip__path_t at = slip__member(NULL, "entry");
-    r->status = slip__arena_alloc(&m->arena, sizeof(*m->entries), &items);
+    slip__reader_keep(r, slip__arena_alloc(&m->arena, sizeof(*m->entries), &items));
     m->entries = items;
     if (!items) return;
     m->entry_count = 1;

@@ -53,13 +53,17 @@ void slip__reader_keys(slip__reader_t *r, const slip__path_t *path, json_t *obje
   }
 }
 
+void slip__reader_keep(slip__reader_t *r, slip_status_t status) {
+  r->status = slip_status_join(r->status, status);
+}
+
 const char *slip__reader_string(slip__reader_t *r, const slip__path_t *path, const json_t *object, const char *key, bool required) {
   json_t *value = json_object_get(object, key);
   slip__path_t at = slip__member(path, key);
   if (!value && required) slip__reader_error(r, path, "manifest-missing-key", NULL, "the key \"%s\" is missing", key);
   if (!value || !slip__reader_ok(r) || !slip__reader_type(r, &at, value, JSON_STRING, "a string")) return NULL;
   const char *copy = NULL;
-  r->status = slip__arena_copy(r->arena, json_string_value(value), json_string_length(value), &copy);
+  slip__reader_keep(r, slip__arena_copy(r->arena, json_string_value(value), json_string_length(value), &copy));
   return copy;
 }
 
@@ -103,7 +107,7 @@ json_t *slip__reader_array(slip__reader_t *r, const slip__path_t *path, const js
     slip__reader_error(r, &at, "manifest-range", NULL, "%zu items, expected %zu to %zu", count, minimum, maximum);
     return NULL;
   }
-  r->status = slip__arena_alloc(r->arena, count * item_size, out_items);
+  slip__reader_keep(r, slip__arena_alloc(r->arena, count * item_size, out_items));
   return slip__reader_ok(r) ? value : NULL;
 }
 
@@ -118,7 +122,7 @@ void slip__reader_strings(slip__reader_t *r, const slip__path_t *path, const jso
     const json_t *value = json_array_get(array, i);
     if (!slip__reader_type(r, &at, value, JSON_STRING, "a string")) continue;
     const char *copy = NULL;
-    r->status = slip__arena_copy(r->arena, json_string_value(value), json_string_length(value), &copy);
+    slip__reader_keep(r, slip__arena_copy(r->arena, json_string_value(value), json_string_length(value), &copy));
     if (!copy) return;
     for (size_t j = 0; j < *out_count; ++j) {
       if (strcmp((*out_items)[j], copy) == 0) slip__reader_error(r, &at, "manifest-duplicate", NULL, "\"%s\" stands here twice", copy);

@@ -30,6 +30,9 @@ static inline slip__path_t slip__item(const slip__path_t *parent, size_t index) 
 static inline bool slip__reader_ok(const slip__reader_t *r) {
   return slip_status_is_ok(r->status);
 }
+// Keeps |status| as the reader's failure, behind an earlier one; consumes it. Reading goes on after a failure, so nothing may simply be
+// assigned.
+void slip__reader_keep(slip__reader_t *r, slip_status_t status);
 
 bool slip__reader_is_identifier(const char *text);
 // "a string" and so on.
