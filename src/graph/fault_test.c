@@ -99,7 +99,8 @@ FAULT(user_fail, 0, GRAPH_USER_FAIL, "code -42: no more ideas", slip_orch_fail(o
 FAULT(scope_end_too_many, 0, GRAPH_INVALID_TASK, "without a scope_begin", slip_scope_end(o);)
 FAULT(scope_left_open, 0, GRAPH_INVALID_TASK, "1 scopes still open", slip_scope_begin(o, SLIP_SCOPE_AUTO);)
 FAULT(scope_mode, 0, GRAPH_INVALID_TASK, "mode 7", slip_scope_begin(o, 7);)
-FAULT(slice_out_of_range, 0, GRAPH_USER_FAIL, "slice of 2 elements from 3 leaves dimension 0, which has 4", slip_otensor_slice(o, t, 0, 3, 2);)
+FAULT(slice_out_of_range, 0, GRAPH_USER_FAIL, "slice of 2 elements from 3 leaves dimension 0, which has 4",
+      slip_otensor_slice(o, t, 0, 3, 2);)
 FAULT(create_of_nothing, 0, GRAPH_INVALID_TASK, "create() was given NULL", o->api->create(o, NULL);)
 FAULT(element_of_a_launch, 0, UNSUPPORTED, "read_element() is for PROGRAM callables", o->api->read_element(o, &t, 0);)
 FAULT(element_outside, SLIP__RUN_PROGRAM, GRAPH_INVALID_TASK, "element 4 of a tensor of 4", o->api->write_element(o, &t, 4, 1);)
