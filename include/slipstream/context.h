@@ -62,6 +62,8 @@ typedef struct slip_context_options_t {
   // which may be repeated.
   slip_status_t (*synchronize_hook)(void *user);
   void *synchronize_user;
+  uint32_t max_captured;  // launches recorded in graphs that are alive, at most 2^20; 0: 4096
+  uint32_t max_captures;  // captures in progress at the same time that hold launches, at most 16; 0: 2. Platforms with helper streams only
 } slip_context_options_t;
 
 typedef enum slip_context_bits_e {
@@ -131,6 +133,11 @@ typedef struct slip_launch_record_t {
 // On SLIP_STREAM_INLINE it has finished when it returns, and a fault of the callable is the returned status. No allocation, no lock, no
 // system call on the inline path.
 //
+// While |stream| is capturing the launch is recorded with its addresses and scalars as they are now, and never waits. The record's owner is
+// released, and the callable's residency may end, when the graph is gone and the device is through with it. The ticket of a captured launch
+// is NOT_READY to a query until then, unless a replay faulted, whose error it then tells; waiting for it is INVALID_STATE (wait for the
+// stream that replays). BUSY: max_captured or max_captures is reached.
+//
 // |out_ticket| may be NULL (nobody will ask); else it receives a reference to be given to slip_ticket_release(), also on inline streams.
 // NULL on failure. Status: NOT_PREPARED, INVALID_ARGUMENT (null stream, frame of another signature or device), INVALID_STATE, FORKED, BUSY,
 // POISONED; the callable's own fault (inline). A refused launch leaves no trace.
@@ -149,7 +156,8 @@ SLIP_API void slip_ticket_release(slip_ticket_t *ticket);
 // Blocks until every launch made before the call has retired. INVALID_STATE, CAPTURE_UNSUPPORTED, POISONED, or the hook's failure.
 SLIP_API slip_status_t slip_context_drain(slip_context_t *context) SLIP_MUST_USE;
 // Staged teardown (30.8). A failed close keeps what is left and may be repeated; a closed context stays closed (OK). CAPTURE_UNSUPPORTED,
-// FORKED, BUSY (another thread is closing), INVALID_STATE (called from inside another call on the context), and what a stage returned.
+// FORKED, BUSY (another thread is closing, or graphs that hold captured launches are alive: destroy them), INVALID_STATE (called from
+// inside another call on the context), and what a stage returned.
 SLIP_API slip_status_t slip_context_close(slip_context_t *context) SLIP_MUST_USE;
 // Gives back one reference of open. The last one frees the context, which must be CLOSED: else INVALID_STATE and nothing happens. NULL is
 // fine.
@@ -167,7 +175,7 @@ typedef struct slip_context_stats_t {
   uint64_t tasks;            // executed by the task-graph engine
   uint64_t workspace_bytes;  // committed
   uint32_t workers;
-  uint32_t reserved;
+  uint32_t captured;  // launches in graphs that are alive
 } slip_context_stats_t;
 // Fills the first |out->struct_size| bytes. Never blocks on the device; |workspace_bytes| is as of a recent launch. INVALID_STATE unless
 // READY.

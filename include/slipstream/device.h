@@ -16,6 +16,8 @@ SLIP_EXTERN_C_BEGIN
 typedef void *slip_stream_t;
 // A native event handle.
 typedef void *slip_event_t;
+// A captured graph, instantiated by the platform. Not to be confused with slip_graph_t (graph.h), which is the library's own.
+typedef struct slip_graph_exec_s *slip_graph_exec_t;
 
 // cpu: the launch runs to completion on the calling thread. Not a default: it must be named.
 #define SLIP_STREAM_INLINE ((slip_stream_t)(uintptr_t)1)
@@ -80,6 +82,41 @@ SLIP_API slip_status_t slip_memory_copy(slip_platform_t *platform, int32_t devic
 // Enqueues a copy on |stream|.
 SLIP_API slip_status_t slip_memory_copy_async(slip_platform_t *platform, slip_stream_t stream, void *target, const void *source,
                                               uint64_t size_bytes, uint32_t kind) SLIP_MUST_USE;
+
+// Page-locked host memory, 64-byte aligned at least; size 0 gives NULL. Asynchronous copies and captured copies need it on platforms whose
+// memory is not the host's. |*out| is NULL on failure.
+SLIP_API slip_status_t slip_host_allocate(slip_platform_t *platform, uint64_t size_bytes, void **out) SLIP_MUST_USE;
+SLIP_API slip_status_t slip_host_free(slip_platform_t *platform, void *memory) SLIP_MUST_USE;
+
+// Capture and replay, for programs that play the framework's part. UNSUPPORTED on a platform without capture.
+typedef enum slip_capture_mode_e {
+  SLIP_CAPTURE_MODE_GLOBAL = 0,        // calls that are illegal in a capture are illegal on every thread
+  SLIP_CAPTURE_MODE_THREAD_LOCAL = 1,  // ... on the thread that began the capture
+  SLIP_CAPTURE_MODE_RELAXED = 2,       // ... nowhere; and any thread may end the capture
+} slip_capture_mode_e;
+
+typedef enum slip_capture_state_e {
+  SLIP_CAPTURE_NONE = 0,
+  SLIP_CAPTURE_ACTIVE = 1,
+  SLIP_CAPTURE_INVALIDATED = 2,  // an illegal call broke it; it must still be ended, which gives no graph
+} slip_capture_state_e;
+
+typedef struct slip_capture_info_t {
+  uint32_t state;  // slip_capture_state_e
+  uint32_t reserved;
+  uint64_t id;  // unique per capture; 0 if none
+} slip_capture_info_t;
+
+// From here on work on |stream| is recorded instead of run.
+SLIP_API slip_status_t slip_stream_capture_begin(slip_platform_t *platform, slip_stream_t stream, uint32_t mode) SLIP_MUST_USE;
+// Ends the capture that began on |stream| and makes what was recorded ready to launch. On failure there is no graph, |*out| is NULL, and
+// the capture is over, unless the call came on the wrong stream or thread.
+SLIP_API slip_status_t slip_stream_capture_end(slip_platform_t *platform, slip_stream_t stream, slip_graph_exec_t *out) SLIP_MUST_USE;
+SLIP_API slip_status_t slip_stream_capture_info(slip_platform_t *platform, slip_stream_t stream, slip_capture_info_t *out) SLIP_MUST_USE;
+// Enqueues one execution of the graph. Executions of one graph never overlap.
+SLIP_API slip_status_t slip_graph_exec_launch(slip_platform_t *platform, slip_graph_exec_t graph, slip_stream_t stream) SLIP_MUST_USE;
+// Executions that are enqueued still run. NULL is fine.
+SLIP_API slip_status_t slip_graph_exec_destroy(slip_platform_t *platform, slip_graph_exec_t graph) SLIP_MUST_USE;
 
 SLIP_EXTERN_C_END
 

@@ -10,6 +10,7 @@
 #include "slipstream/dlpack.h"
 #include "slipstream/dtype.h"
 #include "slipstream/frame.h"
+#include "slipstream/graph.h"
 #include "slipstream/image.h"
 #include "slipstream/scalar.h"
 #include "slipstream/signature.h"

@@ -134,7 +134,7 @@ static slip_status_t slip__launch_check_stream(slip_context_t *context, slip_str
                        "the stream belongs to device %" PRId32 ", but the context is open on %s:%d; launch on a stream of that device",
                        device, context->platform_name, context->device.ordinal);
   }
-  SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_stream_capture_info(context->platform, stream, &capture), "launching on a stream");
+  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_stream_capture_info(context->platform, stream, &capture), "launching on a stream");
   if (capture.state != SLIP_CAPTURE_NONE) {
     return SLIP_STATUS(SLIP_CODE_CAPTURE_UNSUPPORTED,
                        "the stream is capturing, and the platform %s cannot record a host-native callable; launch outside the capture",
@@ -162,7 +162,7 @@ static slip_status_t slip__launch_async(slip_context_t *context, slip__registrat
   ticket->release = record->release;
   ticket->user = record->user;
   atomic_fetch_add_explicit(&context->admitted, 1, memory_order_relaxed);
-  status = slip_stream_enqueue_host(context->platform, record->stream, slip__launch_device_side, ticket);
+  status = slip__platform_stream_launch(context->platform, record->stream, slip__launch_device_side, ticket);
   if (!slip_status_is_ok(status)) {
     atomic_fetch_sub_explicit(&context->admitted, 1, memory_order_relaxed);
     slip__ticket_discard(ticket, handle);

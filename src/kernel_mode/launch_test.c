@@ -399,7 +399,7 @@ SLIP_TEST(launch_refused_enqueue_leaves_no_trace) {
                                  .stream = stream,
                                  .release = slip_launch_test_count,
                                  .user = &released};
-  slip__platform_fault_set(SLIP__PLATFORM_CALL_STREAM_ENQUEUE_HOST, 1, true);
+  slip__platform_fault_set(SLIP__PLATFORM_CALL_STREAM_LAUNCH, 1, true);
   for (uint32_t i = 0; i < 5; ++i) {  // more often than there are places: none may be lost
     SLIP_CHECK_ERROR(slip_launch(&record, &ticket), SLIP_CODE_DEVICE, "enqueuing");
     SLIP_CHECK(ticket == NULL);

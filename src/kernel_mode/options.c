@@ -87,6 +87,8 @@ slip_status_t slip__options_check(const slip_context_options_t *options) {
   SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_in_flight", options->max_in_flight, SLIP__MAX_SLOTS));
   SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_pending", options->max_pending, SLIP__MAX_PENDING));
   SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_callables", options->max_callables, SLIP__MAX_CALLABLES));
+  SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_captured", options->max_captured, SLIP__MAX_PENDING));
+  SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_captures", options->max_captures, SLIP__MAX_CAPTURES));
   if (options->reserved != 0) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "reserved is %" PRIu32 ", expected 0", options->reserved);
   if (options->diagnostics != 0 && (!options->output_directory || options->output_directory[0] == '\0')) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,

@@ -8,6 +8,7 @@
 #define SLIP__MAX_SLOTS     64  // run slots are one bit each of a 64-bit word
 #define SLIP__MAX_PENDING   (1u << 20)
 #define SLIP__MAX_CALLABLES (1u << 16)
+#define SLIP__MAX_CAPTURES  16
 
 // X(kind, field, default): every option that makes two opens differ, in the order in which a difference is reported. The defaults replace a
 // zero; TEXT and ADDRESS have none.
@@ -33,7 +34,9 @@
   X(ADDRESS, allocator.self, 0)                    \
   X(ADDRESS, allocator.control, 0)                 \
   X(ADDRESS, synchronize_hook, 0)                  \
-  X(ADDRESS, synchronize_user, 0)
+  X(ADDRESS, synchronize_user, 0)                  \
+  X(NUMBER, max_captured, 4096)                    \
+  X(NUMBER, max_captures, 2)
 
 // Copies what the caller gave (an older, shorter struct keeps its meaning) and replaces zeros by defaults. |options| NULL: all defaults.
 // Strings stay borrowed. INVALID_ARGUMENT: a struct size that is too small, or larger than this library's with something in the part it

@@ -323,6 +323,12 @@ slip_status_t slip_stream_enqueue_host(slip_platform_t *platform, slip_stream_t 
   SLIP__PLATFORM_RETURN(platform, STREAM_ENQUEUE_HOST, platform->vtable->stream_enqueue_host(stream, function, user));
 }
 
+slip_status_t slip__platform_stream_launch(slip_platform_t *platform, slip_stream_t stream, void (*run)(void *user), void *user) {
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_NEED_ENTRY(platform, stream_launch);
+  SLIP__PLATFORM_RETURN(platform, STREAM_LAUNCH, platform->vtable->stream_launch(stream, run, user));
+}
+
 slip_status_t slip_stream_wait_event(slip_platform_t *platform, slip_stream_t stream, slip_event_t event) {
   SLIP__PLATFORM_NEED(platform, "platform");
   SLIP__PLATFORM_NEED_STREAM(stream);
@@ -334,12 +340,6 @@ slip_status_t slip__platform_stream_device(slip_platform_t *platform, slip_strea
   *out_device = 0;
   SLIP__PLATFORM_NEED_STREAM(stream);
   SLIP__PLATFORM_RETURN(platform, STREAM_DEVICE, platform->vtable->stream_device(stream, out_device));
-}
-
-slip_status_t slip__platform_stream_capture_info(slip_platform_t *platform, slip_stream_t stream, slip_capture_info_t *out) {
-  *out = (slip_capture_info_t){0};
-  SLIP__PLATFORM_NEED_STREAM(stream);
-  SLIP__PLATFORM_RETURN(platform, STREAM_CAPTURE_INFO, platform->vtable->stream_capture_info(stream, out));
 }
 
 // --- events
@@ -428,6 +428,36 @@ slip_status_t slip__platform_pointer_info(slip_platform_t *platform, const void 
   SLIP__PLATFORM_RETURN(platform, POINTER_INFO, platform->vtable->pointer_info(pointer, out));
 }
 
+slip_status_t slip_host_allocate(slip_platform_t *platform, uint64_t size_bytes, void **out) {
+  SLIP__PLATFORM_NEED(out, "out");
+  *out = NULL;
+  SLIP__PLATFORM_NEED(platform, "platform");
+  if (size_bytes == 0) return slip_ok_status();
+  if (size_bytes > INT64_MAX)
+    return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "%llu bytes are more than any host has", (unsigned long long)size_bytes);
+  SLIP__PLATFORM_RETURN(platform, HOST_ALLOCATE, platform->vtable->host_allocate(size_bytes, out));
+}
+
+slip_status_t slip_host_free(slip_platform_t *platform, void *memory) {
+  SLIP__PLATFORM_NEED(platform, "platform");
+  if (!memory) return slip_ok_status();
+  SLIP__PLATFORM_RETURN(platform, HOST_FREE, platform->vtable->host_free(memory));
+}
+
+slip_status_t slip__platform_device_map(slip_platform_t *platform, int32_t device, void *address, uint64_t size_bytes, uint32_t access,
+                                        void **out_view) {
+  *out_view = address;
+  if (size_bytes == 0 || (platform->handshake.capabilities & SLIP_PLATFORM_HOST_MEMORY)) return slip_ok_status();
+  SLIP__PLATFORM_NEED_ENTRY(platform, device_map);
+  SLIP__PLATFORM_RETURN(platform, DEVICE_MAP, platform->vtable->device_map(device, address, size_bytes, access, out_view));
+}
+
+slip_status_t slip__platform_device_unmap(slip_platform_t *platform, int32_t device, void *address, uint64_t size_bytes, uint32_t access) {
+  if (size_bytes == 0 || (platform->handshake.capabilities & SLIP_PLATFORM_HOST_MEMORY)) return slip_ok_status();
+  SLIP__PLATFORM_NEED_ENTRY(platform, device_unmap);
+  SLIP__PLATFORM_RETURN(platform, DEVICE_UNMAP, platform->vtable->device_unmap(device, address, size_bytes, access));
+}
+
 // --- code
 
 slip_status_t slip__platform_module_load(slip_platform_t *platform, int32_t device, slip_const_bytes_t binary, slip_module_t *out) {
@@ -451,27 +481,54 @@ slip_status_t slip__platform_module_symbol(slip_platform_t *platform, slip_modul
 
 // --- capture and graphs
 
-slip_status_t slip__platform_capture_begin(slip_platform_t *platform, slip_stream_t stream, uint32_t mode) {
+slip_status_t slip__platform_thread_capture_info(slip_platform_t *platform, slip_capture_info_t *out) {
+  *out = (slip_capture_info_t){0};
+  if (!platform->vtable->thread_capture_info) return slip_ok_status();
+  SLIP__PLATFORM_RETURN(platform, THREAD_CAPTURE_INFO, platform->vtable->thread_capture_info(out));
+}
+
+slip_status_t slip__platform_capture_retain(slip_platform_t *platform, slip_stream_t stream, void (*release)(void *user), void *user) {
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_NEED_ENTRY(platform, capture_retain);
+  SLIP__PLATFORM_RETURN(platform, CAPTURE_RETAIN, platform->vtable->capture_retain(stream, release, user));
+}
+
+slip_status_t slip_stream_capture_begin(slip_platform_t *platform, slip_stream_t stream, uint32_t mode) {
+  SLIP__PLATFORM_NEED(platform, "platform");
   SLIP__PLATFORM_NEED_STREAM(stream);
   SLIP__PLATFORM_NEED_ENTRY(platform, capture_begin);
+  if (mode > SLIP_CAPTURE_MODE_RELAXED)
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s was given capture mode %u; see slip_capture_mode_e", __func__, mode);
   SLIP__PLATFORM_RETURN(platform, CAPTURE_BEGIN, platform->vtable->capture_begin(stream, mode));
 }
 
-slip_status_t slip__platform_capture_end(slip_platform_t *platform, slip_stream_t stream, slip_graph_exec_t *out) {
+slip_status_t slip_stream_capture_end(slip_platform_t *platform, slip_stream_t stream, slip_graph_exec_t *out) {
+  SLIP__PLATFORM_NEED(out, "out");
   *out = NULL;
+  SLIP__PLATFORM_NEED(platform, "platform");
   SLIP__PLATFORM_NEED_STREAM(stream);
   SLIP__PLATFORM_NEED_ENTRY(platform, capture_end);
   SLIP__PLATFORM_RETURN(platform, CAPTURE_END, platform->vtable->capture_end(stream, out));
 }
 
-slip_status_t slip__platform_graph_launch(slip_platform_t *platform, slip_graph_exec_t graph, slip_stream_t stream) {
+slip_status_t slip_stream_capture_info(slip_platform_t *platform, slip_stream_t stream, slip_capture_info_t *out) {
+  SLIP__PLATFORM_NEED(out, "out");
+  *out = (slip_capture_info_t){0};
+  SLIP__PLATFORM_NEED(platform, "platform");
+  SLIP__PLATFORM_NEED_STREAM(stream);
+  SLIP__PLATFORM_RETURN(platform, STREAM_CAPTURE_INFO, platform->vtable->stream_capture_info(stream, out));
+}
+
+slip_status_t slip_graph_exec_launch(slip_platform_t *platform, slip_graph_exec_t graph, slip_stream_t stream) {
+  SLIP__PLATFORM_NEED(platform, "platform");
   SLIP__PLATFORM_NEED(graph, "graph");
   SLIP__PLATFORM_NEED_STREAM(stream);
   SLIP__PLATFORM_NEED_ENTRY(platform, graph_launch);
   SLIP__PLATFORM_RETURN(platform, GRAPH_LAUNCH, platform->vtable->graph_launch(graph, stream));
 }
 
-slip_status_t slip__platform_graph_destroy(slip_platform_t *platform, slip_graph_exec_t graph) {
+slip_status_t slip_graph_exec_destroy(slip_platform_t *platform, slip_graph_exec_t graph) {
+  SLIP__PLATFORM_NEED(platform, "platform");
   if (!graph) return slip_ok_status();
   SLIP__PLATFORM_NEED_ENTRY(platform, graph_destroy);
   SLIP__PLATFORM_RETURN(platform, GRAPH_DESTROY, platform->vtable->graph_destroy(graph));

@@ -28,6 +28,7 @@
   X(STREAM_DEVICE, stream_device, REQUIRED, DEVICE)             \
   X(STREAM_CAPTURE_INFO, stream_capture_info, REQUIRED, DEVICE) \
   X(STREAM_ENQUEUE_HOST, stream_enqueue_host, REQUIRED, DEVICE) \
+  X(STREAM_LAUNCH, stream_launch, OPTIONAL, DEVICE)             \
   X(STREAM_WAIT_EVENT, stream_wait_event, REQUIRED, DEVICE)     \
   X(EVENT_CREATE, event_create, REQUIRED, DEVICE)               \
   X(EVENT_DESTROY, event_destroy, REQUIRED, DEVICE)             \
@@ -40,11 +41,17 @@
   X(MEMORY_COPY_ASYNC, memory_copy_async, REQUIRED, DEVICE)     \
   X(MEMORY_FILL, memory_fill, REQUIRED, DEVICE)                 \
   X(POINTER_INFO, pointer_info, REQUIRED, DEVICE)               \
+  X(HOST_ALLOCATE, host_allocate, REQUIRED, OUT_OF_MEMORY)      \
+  X(HOST_FREE, host_free, REQUIRED, DEVICE)                     \
+  X(DEVICE_MAP, device_map, OPTIONAL, DEVICE)                   \
+  X(DEVICE_UNMAP, device_unmap, OPTIONAL, DEVICE)               \
   X(MODULE_LOAD, module_load, REQUIRED, OUT_OF_MEMORY)          \
   X(MODULE_UNLOAD, module_unload, REQUIRED, DEVICE)             \
   X(MODULE_SYMBOL, module_symbol, REQUIRED, NOT_FOUND)          \
+  X(THREAD_CAPTURE_INFO, thread_capture_info, OPTIONAL, DEVICE) \
   X(CAPTURE_BEGIN, capture_begin, OPTIONAL, DEVICE)             \
   X(CAPTURE_END, capture_end, OPTIONAL, DEVICE)                 \
+  X(CAPTURE_RETAIN, capture_retain, OPTIONAL, DEVICE)           \
   X(GRAPH_LAUNCH, graph_launch, OPTIONAL, DEVICE)               \
   X(GRAPH_DESTROY, graph_destroy, OPTIONAL, DEVICE)
 
@@ -95,7 +102,14 @@ slip_status_t slip__platform_device_push(slip_platform_t *platform, int32_t devi
 slip_status_t slip__platform_device_pop(slip_platform_t *platform, int32_t device) SLIP_MUST_USE;
 // INVALID_ARGUMENT for what is no stream of the platform.
 slip_status_t slip__platform_stream_device(slip_platform_t *platform, slip_stream_t stream, int32_t *out_device) SLIP_MUST_USE;
-slip_status_t slip__platform_stream_capture_info(slip_platform_t *platform, slip_stream_t stream, slip_capture_info_t *out) SLIP_MUST_USE;
+// Device work of a host-native callable, in stream order.
+slip_status_t slip__platform_stream_launch(slip_platform_t *platform, slip_stream_t stream, void (*run)(void *user),
+                                           void *user) SLIP_MUST_USE;
+// From |run| of such a launch only. On a platform with SLIP_PLATFORM_HOST_MEMORY the view is the address itself.
+slip_status_t slip__platform_device_map(slip_platform_t *platform, int32_t device, void *address, uint64_t size_bytes, uint32_t access,
+                                        void **out_view) SLIP_MUST_USE;
+slip_status_t slip__platform_device_unmap(slip_platform_t *platform, int32_t device, void *address, uint64_t size_bytes,
+                                          uint32_t access) SLIP_MUST_USE;
 slip_status_t slip__platform_memory_fill(slip_platform_t *platform, int32_t device, void *target, uint8_t value,
                                          uint64_t size_bytes) SLIP_MUST_USE;
 // OK with SLIP_POINTER_UNKNOWN for memory that the platform did not make.
@@ -105,10 +119,10 @@ slip_status_t slip__platform_module_load(slip_platform_t *platform, int32_t devi
 // NULL is fine. A failure keeps the module; unload may be repeated.
 slip_status_t slip__platform_module_unload(slip_platform_t *platform, slip_module_t module) SLIP_MUST_USE;
 slip_status_t slip__platform_module_symbol(slip_platform_t *platform, slip_module_t module, const char *name, void **out) SLIP_MUST_USE;
-slip_status_t slip__platform_capture_begin(slip_platform_t *platform, slip_stream_t stream, uint32_t mode) SLIP_MUST_USE;
-slip_status_t slip__platform_capture_end(slip_platform_t *platform, slip_stream_t stream, slip_graph_exec_t *out) SLIP_MUST_USE;
-slip_status_t slip__platform_graph_launch(slip_platform_t *platform, slip_graph_exec_t graph, slip_stream_t stream) SLIP_MUST_USE;
-slip_status_t slip__platform_graph_destroy(slip_platform_t *platform, slip_graph_exec_t graph) SLIP_MUST_USE;
+// State NONE where the platform has no capture.
+slip_status_t slip__platform_thread_capture_info(slip_platform_t *platform, slip_capture_info_t *out) SLIP_MUST_USE;
+slip_status_t slip__platform_capture_retain(slip_platform_t *platform, slip_stream_t stream, void (*release)(void *user),
+                                            void *user) SLIP_MUST_USE;
 
 // -- counting, logging, failing on purpose; over all platforms of the process
 const char *slip__platform_call_name(slip__platform_call_e call);

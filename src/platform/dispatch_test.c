@@ -77,10 +77,10 @@ SLIP_TEST(dispatch_refuses_null_and_range_before_the_backend) {
 SLIP_TEST(dispatch_answers_for_missing_optional_entries) {
   slip_platform_t *cpu = dispatch_find("cpu");
   slip_graph_exec_t graph = NULL;
-  SLIP_CHECK_ERROR(slip__platform_capture_begin(cpu, SLIP_STREAM_INLINE, 0), SLIP_CODE_UNSUPPORTED, "capture_begin");
-  SLIP_CHECK_CODE(slip__platform_capture_end(cpu, SLIP_STREAM_INLINE, &graph), SLIP_CODE_UNSUPPORTED);
-  SLIP_CHECK_CODE(slip__platform_graph_launch(cpu, (slip_graph_exec_t)&graph, SLIP_STREAM_INLINE), SLIP_CODE_UNSUPPORTED);
-  SLIP_CHECK_CODE(slip__platform_graph_destroy(cpu, (slip_graph_exec_t)&graph), SLIP_CODE_UNSUPPORTED);
+  SLIP_CHECK_ERROR(slip_stream_capture_begin(cpu, SLIP_STREAM_INLINE, 0), SLIP_CODE_UNSUPPORTED, "capture_begin");
+  SLIP_CHECK_CODE(slip_stream_capture_end(cpu, SLIP_STREAM_INLINE, &graph), SLIP_CODE_UNSUPPORTED);
+  SLIP_CHECK_CODE(slip_graph_exec_launch(cpu, (slip_graph_exec_t)&graph, SLIP_STREAM_INLINE), SLIP_CODE_UNSUPPORTED);
+  SLIP_CHECK_CODE(slip_graph_exec_destroy(cpu, (slip_graph_exec_t)&graph), SLIP_CODE_UNSUPPORTED);
 }
 
 SLIP_TEST(dispatch_counts_and_fails_the_nth_call) {
@@ -201,7 +201,7 @@ SLIP_TEST(null_platform_answers_unsupported) {
       slip_stream_synchronize(null, some),
       slip_stream_query(null, some),
       slip__platform_stream_device(null, some, &device),
-      slip__platform_stream_capture_info(null, some, &capture),
+      slip_stream_capture_info(null, some, &capture),
       slip_stream_enqueue_host(null, some, dispatch_note, &runs),
       slip_stream_wait_event(null, some, some),
       slip_event_create(null, 0, &out),
@@ -217,7 +217,7 @@ SLIP_TEST(null_platform_answers_unsupported) {
       slip__platform_module_load(null, 0, bytes, (slip_module_t *)&out),
       slip__platform_module_unload(null, some),
       slip__platform_module_symbol(null, some, "x", &out),
-      slip__platform_capture_begin(null, some, 0),
+      slip_stream_capture_begin(null, some, 0),
   };
   for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); ++i) SLIP_CHECK_CODE(answers[i], SLIP_CODE_UNSUPPORTED);
   SLIP_CHECK(out == NULL && runs == 0);

@@ -88,15 +88,15 @@ SLIP_TEST(capture_records_and_replays) {
   slip_stream_t stream = conform_stream(platform);
   slip_capture_info_t info;
   slip_graph_exec_t graph = NULL;
-  CONFORM_OK(slip__platform_capture_begin(platform, stream, 0));
-  SLIP_CHECK_OK(slip__platform_stream_capture_info(platform, stream, &info));
+  CONFORM_OK(slip_stream_capture_begin(platform, stream, 0));
+  SLIP_CHECK_OK(slip_stream_capture_info(platform, stream, &info));
   SLIP_CHECK_EQ(info.state, SLIP_CAPTURE_ACTIVE);
   SLIP_CHECK(info.id != 0);
-  SLIP_CHECK_OK(slip__platform_capture_end(platform, stream, &graph));
-  SLIP_CHECK_OK(slip__platform_stream_capture_info(platform, stream, &info));
+  SLIP_CHECK_OK(slip_stream_capture_end(platform, stream, &graph));
+  SLIP_CHECK_OK(slip_stream_capture_info(platform, stream, &info));
   SLIP_CHECK_EQ(info.state, SLIP_CAPTURE_NONE);
-  SLIP_CHECK_OK(slip__platform_graph_launch(platform, graph, stream));
+  SLIP_CHECK_OK(slip_graph_exec_launch(platform, graph, stream));
   SLIP_CHECK_OK(slip_stream_synchronize(platform, stream));
-  SLIP_CHECK_OK(slip__platform_graph_destroy(platform, graph));
+  SLIP_CHECK_OK(slip_graph_exec_destroy(platform, graph));
   SLIP_CHECK_OK(slip_stream_destroy(platform, stream));
 }

@@ -35,7 +35,7 @@ static slip_status_t conform_program(slip_platform_t *platform) {
   if (slip_status_is_ok(status)) status = slip__platform_pointer_info(platform, memory, &pointer);
   if (slip_status_is_ok(status)) status = slip__platform_memory_fill(platform, 0, memory, 0, sizeof(value));
   if (slip_status_is_ok(status)) status = slip__platform_stream_device(platform, stream, &device);
-  if (slip_status_is_ok(status)) status = slip__platform_stream_capture_info(platform, stream, &capture);
+  if (slip_status_is_ok(status)) status = slip_stream_capture_info(platform, stream, &capture);
   if (slip_status_is_ok(status)) status = slip_memory_copy_async(platform, stream, memory, &value, sizeof(value), SLIP_COPY_HOST_TO_DEVICE);
   if (slip_status_is_ok(status)) status = slip_stream_enqueue_host(platform, stream, conform_count, &runs);
   if (slip_status_is_ok(status)) status = slip_event_record(platform, event, stream);

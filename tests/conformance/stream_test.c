@@ -59,7 +59,7 @@ SLIP_TEST(stream_tells_device_and_capture_state) {
   slip_capture_info_t info = {9, 9, 9};
   SLIP_CHECK_OK(slip__platform_stream_device(platform, stream, &device));
   SLIP_CHECK_EQ(device, 0);
-  SLIP_CHECK_OK(slip__platform_stream_capture_info(platform, stream, &info));
+  SLIP_CHECK_OK(slip_stream_capture_info(platform, stream, &info));
   SLIP_CHECK_EQ(info.state, SLIP_CAPTURE_NONE);
   SLIP_CHECK_EQ(info.id, 0);
   SLIP_CHECK_OK(slip_stream_destroy(platform, stream));

@@ -15,7 +15,7 @@
 
 SLIP_EXTERN_C_BEGIN
 
-#define SLIP_PLATFORM_ABI_VERSION 1
+#define SLIP_PLATFORM_ABI_VERSION 2
 
 typedef enum slip_platform_capability_bits_e {
   SLIP_PLATFORM_CAN_NOTHING = 0,
@@ -24,19 +24,10 @@ typedef enum slip_platform_capability_bits_e {
   SLIP_PLATFORM_CAN_HOST_NATIVE = 4,  // runs host-native objects (SLIP_RUNTIME_HOST_NATIVE)
   SLIP_PLATFORM_CAN_CAPTURE = 8,
   SLIP_PLATFORM_HOST_MEMORY = 16,  // device memory may be dereferenced by the host
+  // A whole launch is one operation on the caller's stream. Without it, launches go through the context's own control and compute streams
+  // (kernel_mode/lane.h).
+  SLIP_PLATFORM_DIRECT_LAUNCH = 32,
 } slip_platform_capability_bits_e;
-
-typedef enum slip_capture_state_e {
-  SLIP_CAPTURE_NONE = 0,
-  SLIP_CAPTURE_ACTIVE = 1,
-  SLIP_CAPTURE_INVALIDATED = 2,
-} slip_capture_state_e;
-
-typedef struct slip_capture_info_t {
-  uint32_t state;  // slip_capture_state_e
-  uint32_t reserved;
-  uint64_t id;  // unique per capture; 0 if none
-} slip_capture_info_t;
 
 typedef enum slip_pointer_kind_e {
   SLIP_POINTER_UNKNOWN = 0,
@@ -63,7 +54,11 @@ typedef struct slip_platform_handshake_t {
 } slip_platform_handshake_t;
 
 typedef struct slip_module_s *slip_module_t;
-typedef struct slip_graph_exec_s *slip_graph_exec_t;
+
+typedef enum slip_map_bits_e {
+  SLIP_MAP_READ = 1,
+  SLIP_MAP_WRITE = 2,
+} slip_map_bits_e;
 
 typedef struct slip_platform_vtable_t {
   uint32_t struct_size;
@@ -94,7 +89,11 @@ typedef struct slip_platform_vtable_t {
   slip_status_t (*stream_query)(slip_stream_t stream);
   slip_status_t (*stream_device)(slip_stream_t stream, int32_t *out_device);
   slip_status_t (*stream_capture_info)(slip_stream_t stream, slip_capture_info_t *out);
+  // A host function: it must not call the platform. In a capture it becomes a node that every replay runs.
   slip_status_t (*stream_enqueue_host)(slip_stream_t stream, void (*function)(void *user), void *user);  // no allocation
+  // Device work of a host-native callable: |run| does on the host what a device would do; it may call device_map and device_unmap, and
+  // nothing else of the platform. In a capture it becomes a node. [optional: SLIP_PLATFORM_CAN_HOST_NATIVE]
+  slip_status_t (*stream_launch)(slip_stream_t stream, void (*run)(void *user), void *user);  // no allocation
   slip_status_t (*stream_wait_event)(slip_stream_t stream, slip_event_t event);
 
   // -- events
@@ -111,6 +110,14 @@ typedef struct slip_platform_vtable_t {
   slip_status_t (*memory_copy_async)(slip_stream_t stream, void *target, const void *source, uint64_t size_bytes, uint32_t kind);
   slip_status_t (*memory_fill)(int32_t device, void *target, uint8_t value, uint64_t size_bytes);
   slip_status_t (*pointer_info)(const void *pointer, slip_pointer_info_t *out);
+  // Page-locked host memory, 64-byte aligned at least, which asynchronous copies may read and write while a capture replays.
+  slip_status_t (*host_allocate)(uint64_t size_bytes, void **out);
+  slip_status_t (*host_free)(void *memory);
+  // Where the code of a host-native callable finds [address, address + size_bytes) of device memory while it runs, and the end of that use.
+  // |access|: slip_map_bits_e. An unmap that fails found what the code did wrong (a write out of bounds, an output left unwritten).
+  // [optional: SLIP_PLATFORM_CAN_HOST_NATIVE without SLIP_PLATFORM_HOST_MEMORY]
+  slip_status_t (*device_map)(int32_t device, void *address, uint64_t size_bytes, uint32_t access, void **out_view);
+  slip_status_t (*device_unmap)(int32_t device, void *address, uint64_t size_bytes, uint32_t access);
 
   // -- code: |binary| is borrowed for the call.
   slip_status_t (*module_load)(int32_t device, slip_const_bytes_t binary, slip_module_t *out);
@@ -118,9 +125,17 @@ typedef struct slip_platform_vtable_t {
   slip_status_t (*module_symbol)(slip_module_t module, const char *name, void **out);
 
   // -- capture and graphs [optional as a group: SLIP_PLATFORM_CAN_CAPTURE]
+  // Whether a call that is illegal in a capture would now be illegal on the calling thread: some stream is in a capture that this thread
+  // began, or in one of global mode that another thread began. Must not disturb a capture.
+  slip_status_t (*thread_capture_info)(slip_capture_info_t *out);
   slip_status_t (*capture_begin)(slip_stream_t stream, uint32_t mode);
   slip_status_t (*capture_end)(slip_stream_t stream, slip_graph_exec_t *out);
+  // Hands |user| to the graph that |stream| is capturing into: |release| is called once, on any thread, when no execution of it can begin
+  // or is running any more (the graph was destroyed and the device is through with it, or the capture came to nothing). |release| must not
+  // call the platform. No allocation that could fail after success was returned.
+  slip_status_t (*capture_retain)(slip_stream_t stream, void (*release)(void *user), void *user);
   slip_status_t (*graph_launch)(slip_graph_exec_t graph, slip_stream_t stream);
+  // The graph takes no more launches; those enqueued still run.
   slip_status_t (*graph_destroy)(slip_graph_exec_t graph);
 } slip_platform_vtable_t;
 

@@ -19,7 +19,8 @@ static slip_status_t slip__cpu_load(void) {
 static slip_status_t slip__cpu_handshake(slip_platform_handshake_t *out) {
   *out = (slip_platform_handshake_t){
       .abi_version = SLIP_PLATFORM_ABI_VERSION,
-      .capabilities = SLIP_PLATFORM_CAN_INLINE | SLIP_PLATFORM_CAN_STREAMS | SLIP_PLATFORM_CAN_HOST_NATIVE | SLIP_PLATFORM_HOST_MEMORY,
+      .capabilities = SLIP_PLATFORM_CAN_INLINE | SLIP_PLATFORM_CAN_STREAMS | SLIP_PLATFORM_CAN_HOST_NATIVE | SLIP_PLATFORM_HOST_MEMORY |
+                      SLIP_PLATFORM_DIRECT_LAUNCH,
       .sanitizer = SLIP__PLATFORM_SANITIZER,
       .build_id = SLIP__PLATFORM_BUILD_ID,
       .version = SLIP_VERSION_STRING,
@@ -50,6 +51,15 @@ static slip_status_t slip__cpu_device_current(int32_t *out_device) {
 static bool slip__cpu_runs_target(int32_t device, const char *target) {
   (void)device;
   return slip__cpu_target_supported(target);
+}
+
+// All host memory is alike here: what device memory is made of serves as page-locked memory too.
+static slip_status_t slip__cpu_host_allocate(uint64_t size_bytes, void **out) {
+  return slip__cpu_memory_allocate(0, size_bytes, out);
+}
+
+static slip_status_t slip__cpu_host_free(void *memory) {
+  return slip__cpu_memory_free(0, memory);
 }
 
 // A module is a shared object loaded from memory; slip_module_t is its slip__dylib_t.
@@ -90,6 +100,7 @@ const slip_platform_vtable_t slip__cpu_platform = {
     .stream_device = slip__cpu_stream_device,
     .stream_capture_info = slip__cpu_stream_capture_info,
     .stream_enqueue_host = slip__cpu_stream_enqueue_host,
+    .stream_launch = slip__cpu_stream_enqueue_host,
     .stream_wait_event = slip__cpu_stream_wait_event,
     .event_create = slip__cpu_event_create,
     .event_destroy = slip__cpu_event_destroy,
@@ -102,6 +113,8 @@ const slip_platform_vtable_t slip__cpu_platform = {
     .memory_copy_async = slip__cpu_memory_copy_async,
     .memory_fill = slip__cpu_memory_fill,
     .pointer_info = slip__cpu_pointer_info,
+    .host_allocate = slip__cpu_host_allocate,
+    .host_free = slip__cpu_host_free,
     .module_load = slip__cpu_module_load,
     .module_unload = slip__cpu_module_unload,
     .module_symbol = slip__cpu_module_symbol,

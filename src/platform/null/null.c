@@ -114,6 +114,8 @@ static slip_status_t slip__null_stream_enqueue_host(slip_stream_t stream, void (
   return slip__null_cannot("enqueue host functions");
 }
 
+// stream_launch: only for a platform that runs host-native callables.
+
 // Binds to the record that is last now. An event that was never recorded is no dependency.
 static slip_status_t slip__null_stream_wait_event(slip_stream_t stream, slip_event_t event) {
   (void)stream;
@@ -202,6 +204,20 @@ static slip_status_t slip__null_pointer_info(const void *pointer, slip_pointer_i
   return slip_ok_status();
 }
 
+// Page-locked, aligned to 64 at least.
+static slip_status_t slip__null_host_allocate(uint64_t size_bytes, void **out) {
+  (void)size_bytes;
+  (void)out;
+  return slip__null_cannot("allocate page-locked memory");
+}
+
+static slip_status_t slip__null_host_free(void *memory) {
+  (void)memory;
+  return slip__null_cannot("free page-locked memory");
+}
+
+// device_map, device_unmap: only for a platform that runs host-native callables without sharing the host's memory.
+
 // --- code
 
 // |binary| is borrowed for the call. Load completely: nothing may be loaded lazily in a launch or a capture.
@@ -224,7 +240,7 @@ static slip_status_t slip__null_module_symbol(slip_module_t module, const char *
   return slip__null_cannot("look up symbols");
 }
 
-// --- capture and graphs: all four or none, with SLIP_PLATFORM_CAN_CAPTURE; NULL is answered UNSUPPORTED by the dispatch layer.
+// --- capture and graphs: all six or none, with SLIP_PLATFORM_CAN_CAPTURE; NULL is answered UNSUPPORTED by the dispatch layer.
 
 const slip_platform_vtable_t slip__null_platform = {
     .struct_size = sizeof(slip_platform_vtable_t),
@@ -256,6 +272,8 @@ const slip_platform_vtable_t slip__null_platform = {
     .memory_copy_async = slip__null_memory_copy_async,
     .memory_fill = slip__null_memory_fill,
     .pointer_info = slip__null_pointer_info,
+    .host_allocate = slip__null_host_allocate,
+    .host_free = slip__null_host_free,
     .module_load = slip__null_module_load,
     .module_unload = slip__null_module_unload,
     .module_symbol = slip__null_module_symbol,
