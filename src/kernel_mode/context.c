@@ -122,6 +122,13 @@ slip_device_t slip_context_device(const slip_context_t *context) {
 // --- operations
 // ----------------------------------------------------------------------------------------------------------------------------
 
+// The simulator executes host-native code, so that every artifact of the cpu can be tried on it as it is.
+static bool slip__context_takes_platform(const slip_context_t *context, const slip_image_view_t *view) {
+  if (view->platform == context->device.platform) return true;
+  return context->device.platform == SLIP_PLATFORM_SIM && view->platform == SLIP_PLATFORM_CPU &&
+         view->runtime_kind == SLIP_RUNTIME_HOST_NATIVE;
+}
+
 // Before anything else happens: is this image for here?
 static slip_status_t slip__context_check_image(slip_context_t *context, const slip_image_view_t *view) {
   if (view->contract != SLIP_CONTRACT_KERNEL) {
@@ -130,7 +137,7 @@ static slip_status_t slip__context_check_image(slip_context_t *context, const sl
                        "), expected the kernel contract; recompile it for kernel mode",
                        view->contract);
   }
-  if (view->platform != context->device.platform) {
+  if (!slip__context_takes_platform(context, view)) {
     return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE,
                        "the image is for platform \"%s\", but the context is open on \"%s\"; recompile it for that platform",
                        slip_platform_name(view->platform), context->platform_name);

@@ -129,6 +129,29 @@ SLIP_TEST(registry_refuses_images_that_are_not_for_here) {
   slip_registry_test_end(context);
 }
 
+SLIP_TEST(registry_simulator_takes_images_of_the_cpu) {
+  slip_platform_t *platform = NULL;
+  slip_status_t found = slip_platform_find("sim", &platform);
+  bool absent = slip_status_code(found) == SLIP_CODE_NOT_FOUND;
+  slip_status_free(found);
+  if (absent) slip_test_skip("this build has no platform \"sim\"");
+  slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
+  options.platform = "sim";
+  slip_context_t *context = slip_registry_test_open(&options);
+  slip_fixture_t f = slip_fixture_add();
+  SLIP_CHECK_EQ(f.image.platform, SLIP_PLATFORM_CPU);
+  SLIP_CHECK_EQ(slip_registry_test_prepare(context, f, NULL), SLIP_CODE_OK);
+  f.image.platform = SLIP_PLATFORM_SIM;
+  SLIP_CHECK_EQ(slip_registry_test_prepare(context, f, NULL), SLIP_CODE_OK);
+  f.image.platform = SLIP_PLATFORM_NULL;
+  SLIP_CHECK_EQ(slip_registry_test_prepare(context, f, "for platform \"null\", but the context is open on \"sim\""),
+                SLIP_CODE_INCOMPATIBLE);
+  f = slip_fixture_add();
+  f.image.target = "pdp-11";
+  SLIP_CHECK_EQ(slip_registry_test_prepare(context, f, "pdp-11"), SLIP_CODE_INCOMPATIBLE);
+  slip_registry_test_end(context);
+}
+
 SLIP_TEST(registry_refuses_objects_that_differ_from_their_image) {
   static const struct {
     const char *object;
