@@ -141,6 +141,7 @@ slip_status_t slip_context_close(slip_context_t *context) {
     return SLIP_STATUS(SLIP_CODE_INVALID_STATE, "close was called from inside another call on the same context; return from it first");
   }
   if (slip__context_state(context) == SLIP_CONTEXT_CLOSED) return slip_ok_status();
+  SLIP_RETURN_IF_ERROR(slip__context_refuse_capture(context->platform, "close"));
   uint32_t idle = 0;
   if (!atomic_compare_exchange_strong_explicit(&context->closing, &idle, 1, memory_order_acq_rel, memory_order_relaxed)) {
     return SLIP_STATUS(SLIP_CODE_BUSY, "another close of the context of %s:%d is running; wait for it", context->platform_name,

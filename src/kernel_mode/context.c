@@ -46,12 +46,31 @@ slip_status_t slip__context_require_ready(const slip_context_t *context, const c
   return slip_ok_status();
 }
 
+slip_status_t slip__context_refuse_capture(slip_platform_t *platform, const char *what) {
+  slip_capture_info_t capture;
+  SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_thread_capture_info(platform, &capture), "asking for captures before %s", what);
+  if (capture.state == SLIP_CAPTURE_NONE) return slip_ok_status();
+  return SLIP_STATUS(SLIP_CODE_CAPTURE_UNSUPPORTED,
+                     "%s while a stream is capturing (capture %" PRIu64
+                     ", %s) in a way that forbids it on this thread; nothing was done: %s",
+                     what, capture.id, capture.state == SLIP_CAPTURE_ACTIVE ? "active" : "invalidated",
+                     capture.state == SLIP_CAPTURE_ACTIVE ? "end the capture first, or do it before the capture begins"
+                                                          : "end the capture, which an earlier call broke, first");
+}
+
 slip_status_t slip__context_enter(slip_context_t *context, const char *what) {
   SLIP_RETURN_IF_ERROR(slip__context_require_ready(context, what));
   if (!slip__gate_enter(&context->operations, SLIP__OPERATIONS_ID)) return slip__context_refuse_state(context, what);
   if (!slip__inside) slip__inside = context;
   if (slip__inside == context) ++slip__inside_depth;
   return slip_ok_status();
+}
+
+slip_status_t slip__context_enter_outside_capture(slip_context_t *context, const char *what) {
+  SLIP_RETURN_IF_ERROR(slip__context_enter(context, what));
+  slip_status_t status = slip__context_refuse_capture(context->platform, what);
+  if (!slip_status_is_ok(status)) slip__context_leave(context);
+  return status;
 }
 
 void slip__context_leave(slip_context_t *context) {
@@ -162,7 +181,7 @@ static slip_status_t slip__context_check_image(slip_context_t *context, const sl
 slip_status_t slip_context_prepare(slip_context_t *context, slip_const_bytes_t image, int32_t *out_id) {
   if (!out_id) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "out_id is NULL, expected where to put the id");
   *out_id = -1;
-  SLIP_RETURN_IF_ERROR(slip__context_enter(context, "prepare"));
+  SLIP_RETURN_IF_ERROR(slip__context_enter_outside_capture(context, "prepare"));
   slip_image_view_t view;
   slip_status_t status = slip_image_open(image, &view);
   if (slip_status_is_ok(status)) status = slip__context_check_image(context, &view);
@@ -179,7 +198,8 @@ slip_status_t slip_context_prepare_artifact(slip_context_t *context, slip_artifa
   slip_const_bytes_t image = {NULL, 0};
   if (!out_id) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "out_id is NULL, expected where to put the id");
   *out_id = -1;
-  SLIP_RETURN_IF_ERROR(slip__context_require_ready(context, "prepare"));
+  SLIP_RETURN_IF_ERROR(slip__context_enter_outside_capture(context, "prepare"));
+  slip__context_leave(context);
   if (!artifact) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "artifact is NULL, expected one that slip_artifact_open() has given");
   if (slip_artifact_contract(artifact) != SLIP_CONTRACT_KERNEL) {  // told from the metadata, before the image is even read
     return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE,
@@ -191,7 +211,7 @@ slip_status_t slip_context_prepare_artifact(slip_context_t *context, slip_artifa
 }
 
 slip_status_t slip_context_release(slip_context_t *context, int32_t id) {
-  SLIP_RETURN_IF_ERROR(slip__context_enter(context, "release"));
+  SLIP_RETURN_IF_ERROR(slip__context_enter_outside_capture(context, "release"));
   slip_status_t status = slip_ok_status();
   (void)slip__tickets_reap(context);  // launches that have finished must not keep the callable resident
   SLIP__CONTEXT_BOUND(status, context, slip__registry_release(context, id));
@@ -217,7 +237,7 @@ slip_status_t slip_context_signature(slip_context_t *context, int32_t id, slip_s
 }
 
 slip_status_t slip_context_drain(slip_context_t *context) {
-  SLIP_RETURN_IF_ERROR(slip__context_enter(context, "drain"));
+  SLIP_RETURN_IF_ERROR(slip__context_enter_outside_capture(context, "drain"));
   slip_status_t status = slip_ok_status();
   if (context->options.synchronize_hook)
     status = slip_status_annotate(context->options.synchronize_hook(context->options.synchronize_user), "in the synchronize hook");

@@ -112,6 +112,11 @@ slip_status_t slip__context_refuse_poisoned(const slip_context_t *context, const
 // Slow operations (prepare, release, drain ...): close waits until they have left. Not counted: launch (its registration's gate counts it).
 slip_status_t slip__context_enter(slip_context_t *context, const char *what) SLIP_MUST_USE;
 void slip__context_leave(slip_context_t *context);
+// CAPTURE_UNSUPPORTED if the calling thread is in a capture that forbids |what| ("close"); asking disturbs no capture. OK on a platform
+// without captures.
+slip_status_t slip__context_refuse_capture(slip_platform_t *platform, const char *what) SLIP_MUST_USE;
+// Enters, for what must not be done in a capture.
+slip_status_t slip__context_enter_outside_capture(slip_context_t *context, const char *what) SLIP_MUST_USE;
 // The context in whose operation the calling thread is; NULL if none.
 const slip_context_t *slip__context_inside(void);
 

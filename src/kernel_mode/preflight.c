@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernel_mode/options.h"
+#include "kernel_mode/context.h"
 #include "platform/dispatch.h"
 #include "slipstream/image.h"
 
@@ -19,10 +19,59 @@ static slip_status_t slip__preflight_platform(slip__plan_t *plan) {
   return slip_ok_status();
 }
 
-// What the platform says of itself is only a hint; the interfaces themselves were bound, all or nothing, when it was loaded.
+// An entry that a platform needs for what it says of itself. The table guarantees the others (dispatch.h).
+typedef struct slip__preflight_entry_t {
+  const char *name;
+  bool present;
+} slip__preflight_entry_t;
+
+// UNSUPPORTED, naming the first missing entry.
+static slip_status_t slip__preflight_entries(const char *platform, const char *purpose, const slip__preflight_entry_t *entries,
+                                             size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (entries[i].present) continue;
+    return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "platform \"%s\" has no %s entry, which %s needs; use a build of the platform that has it",
+                       platform, entries[i].name, purpose);
+  }
+  return slip_ok_status();
+}
+
+#define SLIP__PREFLIGHT_ENTRY(vtable, entry) \
+  { #entry, (vtable)->entry != NULL }
+
+// Code of a host-native callable must be reachable: by a stream that runs it, and with a view of memory that the host cannot dereference.
+static slip_status_t slip__preflight_host_native(const slip_platform_vtable_t *vtable, uint32_t capabilities) {
+  const slip__preflight_entry_t launch[] = {SLIP__PREFLIGHT_ENTRY(vtable, stream_launch)};
+  const slip__preflight_entry_t map[] = {SLIP__PREFLIGHT_ENTRY(vtable, device_map), SLIP__PREFLIGHT_ENTRY(vtable, device_unmap)};
+  if ((capabilities & SLIP_PLATFORM_CAN_STREAMS) != 0)
+    SLIP_RETURN_IF_ERROR(slip__preflight_entries(vtable->name, "launching on its streams", launch, 1));
+  if ((capabilities & SLIP_PLATFORM_HOST_MEMORY) != 0) return slip_ok_status();
+  return slip__preflight_entries(vtable->name, "running host-native callables on memory that the host cannot reach", map, 2);
+}
+
+// All or nothing: a launch in a capture that cannot be retained, or one that nobody notices, would be worse than no capture.
+static slip_status_t slip__preflight_capture_group(const slip_platform_vtable_t *vtable, uint32_t capabilities) {
+  const slip__preflight_entry_t group[] = {
+      SLIP__PREFLIGHT_ENTRY(vtable, thread_capture_info), SLIP__PREFLIGHT_ENTRY(vtable, capture_begin),
+      SLIP__PREFLIGHT_ENTRY(vtable, capture_end),         SLIP__PREFLIGHT_ENTRY(vtable, capture_retain),
+      SLIP__PREFLIGHT_ENTRY(vtable, graph_launch),        SLIP__PREFLIGHT_ENTRY(vtable, graph_destroy),
+  };
+  const size_t count = sizeof(group) / sizeof(group[0]);
+  bool any = (capabilities & SLIP_PLATFORM_CAN_CAPTURE) != 0;
+  for (size_t i = 0; i < count; ++i) any |= group[i].present;
+  return any ? slip__preflight_entries(vtable->name, "capturing", group, count) : slip_ok_status();
+}
+
+static slip_status_t slip__preflight_binding(const slip_platform_vtable_t *vtable) {
+  const slip__preflight_entry_t pair[] = {SLIP__PREFLIGHT_ENTRY(vtable, device_push), SLIP__PREFLIGHT_ENTRY(vtable, device_pop)};
+  return pair[0].present == pair[1].present ? slip_ok_status()
+                                            : slip__preflight_entries(vtable->name, "binding a device to a thread", pair, 2);
+}
+
+// What the platform says of itself is only a hint: whatever it claims is looked for in its table.
 static slip_status_t slip__preflight_runtime(slip__plan_t *plan) {
   uint32_t capabilities = slip__platform_capabilities(plan->platform), kind = plan->options.runtime_kind;
-  const char *name = slip__platform_name(plan->platform);
+  const slip_platform_vtable_t *vtable = plan->platform->vtable;
   if (kind != 0 && kind != SLIP_RUNTIME_HOST_NATIVE) {
     return SLIP_STATUS(SLIP_CODE_UNSUPPORTED,
                        "runtime_kind is %" PRIu32 ", but this build runs only %d (host-native); leave it 0 for the platform's own", kind,
@@ -30,15 +79,14 @@ static slip_status_t slip__preflight_runtime(slip__plan_t *plan) {
   }
   if ((capabilities & SLIP_PLATFORM_CAN_HOST_NATIVE) == 0) {
     return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "platform \"%s\" cannot run host-native callables; open a platform that can, such as \"cpu\"",
-                       name);
-  }
-  if ((capabilities & SLIP_PLATFORM_HOST_MEMORY) == 0) {
-    return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "platform \"%s\" has memory that the host cannot reach, which host-native callables need",
-                       name);
+                       vtable->name);
   }
   if ((capabilities & (SLIP_PLATFORM_CAN_INLINE | SLIP_PLATFORM_CAN_STREAMS)) == 0) {
-    return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "platform \"%s\" has neither inline nor asynchronous streams", name);
+    return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "platform \"%s\" has neither inline nor asynchronous streams", vtable->name);
   }
+  SLIP_RETURN_IF_ERROR(slip__preflight_host_native(vtable, capabilities));
+  SLIP_RETURN_IF_ERROR(slip__preflight_capture_group(vtable, capabilities));
+  SLIP_RETURN_IF_ERROR(slip__preflight_binding(vtable));
   plan->options.runtime_kind = SLIP_RUNTIME_HOST_NATIVE;
   return slip_ok_status();
 }
@@ -79,6 +127,8 @@ slip_status_t slip__preflight(const slip_context_options_t *options, slip__plan_
   SLIP_RETURN_IF_ERROR(slip__options_resolve(options, &out->options));
   SLIP_RETURN_IF_ERROR(slip__options_check(&out->options));
   SLIP_RETURN_IF_ERROR(slip__preflight_platform(out));
+  // Up to here the platform was only loaded, which is safe in a capture (60): everything behind this line may assume that there is none.
+  SLIP_RETURN_IF_ERROR(slip__context_refuse_capture(out->platform, "open"));
   SLIP_RETURN_IF_ERROR(slip__preflight_runtime(out));
   SLIP_RETURN_IF_ERROR(slip__preflight_device(out));
   return slip__preflight_target(out);

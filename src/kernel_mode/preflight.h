@@ -14,8 +14,8 @@ typedef struct slip__plan_t {
   slip_device_properties_t properties;
 } slip__plan_t;
 
-// Order: struct size, ranges, platform library and handshake, capabilities and runtime kind, device, target.
-// INVALID_ARGUMENT, UNSUPPORTED, INCOMPATIBLE (handshake), NOT_FOUND (no such platform), DEVICE.
+// Order: struct size, ranges, platform library and handshake, capture, capabilities and runtime kind, device, target.
+// INVALID_ARGUMENT, UNSUPPORTED, INCOMPATIBLE (handshake), NOT_FOUND (no such platform), CAPTURE_UNSUPPORTED, DEVICE.
 slip_status_t slip__preflight(const slip_context_options_t *options, slip__plan_t *out) SLIP_MUST_USE;
 
 #endif  // SLIPSTREAM_SRC_KERNEL_MODE_PREFLIGHT_H_
