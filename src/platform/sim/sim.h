@@ -36,12 +36,18 @@ typedef struct slip__sim_config_t {
   uint32_t max_events;
 } slip__sim_config_t;
 
-// Resolved at the first use from the environment; replaced by slip_sim_reset while everything rests.
+// Reads the environment once. INVALID_ARGUMENT names the variable; nothing is kept then and the next call reads again. Called by load.
+slip_status_t slip__sim_config_load(void) SLIP_MUST_USE;
+// Resolved at the first use from the environment (the defaults, where that is malformed); replaced by slip_sim_reset while everything
+// rests.
 const slip__sim_config_t *slip__sim_config(void);
 // INVALID_ARGUMENT names the option or environment variable.
 slip_status_t slip__sim_config_set(const slip_sim_options_t *options) SLIP_MUST_USE;
 // The calling thread's: the top of its push stack, else what slip_sim_set_device chose, else 0.
 int32_t slip__sim_current_device(void);
+// What slip_sim_set_device chooses: the top of the stack if something was pushed.
+void slip__sim_choose_device(int32_t device);
+// OUT_OF_RESOURCES beyond a depth of 16. Pop: INVALID_CONTEXT unless |device| is what was pushed last.
 slip_status_t slip__sim_device_push(int32_t device) SLIP_MUST_USE;
 slip_status_t slip__sim_device_pop(int32_t device) SLIP_MUST_USE;
 // INVALID_CONTEXT unless |device| is the calling thread's current one. Every call that names a device, or a stream or event of one, asks.
@@ -96,7 +102,14 @@ void slip__sim_violation(int32_t device, bool fatal, slip__sim_error_e error, co
 // The sticky fault of a broken device, else OK. Every entry that touches a device asks.
 slip_status_t slip__sim_check_device(int32_t device) SLIP_MUST_USE;
 bool slip__sim_device_broken(int32_t device);
+// Heals one device.
+void slip__sim_device_heal(int32_t device);
+// Forgets all violations and heals all devices.
 void slip__sim_report_reset(void);
+uint64_t slip__sim_violation_total(void);
+// Text of the |index|th violation, as snprintf; 0 for what is not kept.
+size_t slip__sim_violation_text(uint64_t index, char *buffer, size_t capacity);
+void slip__sim_report_watch_fork(void);
 
 // --- who is calling
 typedef enum slip__sim_role_e {
@@ -104,10 +117,12 @@ typedef enum slip__sim_role_e {
   SLIP__SIM_ROLE_HOST_FUNCTION,    // inside a host function of a stream: no call at all
   SLIP__SIM_ROLE_DEVICE_FUNCTION,  // inside a launched function: device_map and device_unmap only
 } slip__sim_role_e;
-// Set by stream.c around the functions it runs.
+// Set by stream.c around the functions it runs. (report.c)
 extern _Thread_local slip__sim_role_e slip__sim_role;
 // The device whose function is running on this thread; -1.
 extern _Thread_local int32_t slip__sim_running_device;
+// Device functions that run at this moment, by device; kept by stream.c.
+extern _Atomic uint32_t slip__sim_running[SLIP__SIM_MAX_DEVICES];
 // NOT_PERMITTED (and a violation) from inside a host or device function. First line of every entry but device_map and device_unmap.
 slip_status_t slip__sim_enter(const char *call) SLIP_MUST_USE;
 
