@@ -201,7 +201,7 @@ static slip_status_t cli_bind_weights(cli_bindings_t *b, const char *path) {
 
 // --- Dimensions ------------------------------------------------------------------------------------------------------
 
-static cli_bound_dim_t *cli_dim_find(cli_bindings_t *b, const char *name) {
+cli_bound_dim_t *cli_dim_find(const cli_bindings_t *b, const char *name) {
   for (size_t i = 0; i < b->dim_count; ++i) {
     if (strcmp(b->dims[i].name, name) == 0) return &b->dims[i];
   }
@@ -278,11 +278,7 @@ static slip_status_t cli_bind_dim(cli_bindings_t *b, const char *text) {
   return slip_ok_status();
 }
 
-// --- Tensors ---------------------------------------------------------------------------------------------------------
-
-static bool cli_is_host(const cli_bindings_t *b) {
-  return b->device.platform == SLIP_PLATFORM_CPU;
-}
+// --- All of it -------------------------------------------------------------------------------------------------------
 
 // An input of another rank fixes no dimension; that is the mistake then, not a missing --dim.
 static slip_status_t cli_bind_check_ranks(const cli_bindings_t *b) {
@@ -295,66 +291,6 @@ static slip_status_t cli_bind_check_ranks(const cli_bindings_t *b) {
                        "argument '%s' is %s, of rank %u, but its file holds an array of rank %u; reshape it first", binding->param->name,
                        type, binding->param->rank, binding->array.rank);
   }
-  return slip_ok_status();
-}
-
-static slip_status_t cli_bind_output_dims(cli_bindings_t *b, const cli_binding_t *binding, int64_t *dims) {
-  const slip_param_t *param = binding->param;
-  for (uint8_t d = 0; d < param->rank; ++d) {
-    const cli_bound_dim_t *known = param->dim_names[d] ? cli_dim_find(b, param->dim_names[d]) : NULL;
-    dims[d] = param->dims[d] != SLIP_DIM_DYNAMIC ? param->dims[d] : known ? known->value : -1;
-    if (dims[d] >= 0) continue;
-    if (param->dim_names[d]) {
-      return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "output '%s': no input fixes its dimension %s; give --dim %s=VALUE", param->name,
-                         param->dim_names[d], param->dim_names[d]);
-    }
-    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                       "output '%s': its dimension %u has no name to fix it by; give a file of its shape: --arg %s=@file.npy", param->name,
-                       d, param->name);
-  }
-  return slip_ok_status();
-}
-
-static slip_status_t cli_bind_zero(cli_bindings_t *b, void *memory, uint64_t size) {
-  if (cli_is_host(b)) {
-    memset(memory, 0, (size_t)size);
-    return slip_ok_status();
-  }
-  void *zeros = calloc(1, (size_t)size);
-  if (!zeros) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "no memory for %llu bytes", (unsigned long long)size);
-  slip_status_t status = slip_memory_copy(b->platform, b->device.ordinal, memory, zeros, size, SLIP_COPY_HOST_TO_DEVICE);
-  free(zeros);
-  return status;
-}
-
-// An input that a host kernel may read in place stays in its file's mapping; everything else gets memory of the device.
-static slip_status_t cli_bind_tensor(cli_bindings_t *b, cli_binding_t *binding) {
-  const slip_param_t *param = binding->param;
-  cli_array_t array = binding->array;
-  uint64_t size = array.data.size;
-  if (!binding->has_array) {
-    array = (cli_array_t){.dtype = param->dtype, .rank = param->rank};
-    SLIP_RETURN_IF_ERROR(cli_bind_output_dims(b, binding, array.dims));
-    if (!cli_array_size(array.dtype, array.rank, array.dims, &size)) {
-      return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "output '%s' would take more than 2^63-1 bytes; look at --dim", param->name);
-    }
-  }
-  void *data = (void *)(uintptr_t)array.data.data;
-  bool in_place = binding->has_array && param->direction == SLIP_DIRECTION_IN && cli_is_host(b) &&
-                  (uintptr_t)data % slip_dtype_size_bytes(array.dtype) == 0;
-  if (!in_place && size > 0) {
-    SLIP_RETURN_IF_ERROR_ANNOTATED(slip_memory_allocate(b->platform, b->device.ordinal, size, &binding->memory), "allocating '%s'",
-                                   param->name);
-    data = binding->memory;
-    if (binding->has_array) {
-      SLIP_RETURN_IF_ERROR(slip_memory_copy(b->platform, b->device.ordinal, data, array.data.data, size, SLIP_COPY_HOST_TO_DEVICE));
-    } else {
-      SLIP_RETURN_IF_ERROR(cli_bind_zero(b, data, size));
-    }
-  }
-  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_tensor_initialize(&binding->tensor, array.dtype, array.rank, array.dims, data, b->device),
-                                 "argument '%s'", param->name);
-  if (in_place) binding->tensor.flags |= SLIP_TENSOR_READ_ONLY;
   return slip_ok_status();
 }
 
@@ -377,8 +313,6 @@ static slip_status_t cli_bind_complete(const cli_bindings_t *b) {
                      count > 1 ? " and so on, or --weights file.safetensors" : "");
 }
 
-// --- All of it -------------------------------------------------------------------------------------------------------
-
 static slip_status_t cli_bind_each(cli_bindings_t *b, const cli_invocation_t *invocation, const char *option,
                                    slip_status_t (*bind)(cli_bindings_t *bindings, const char *text)) {
   for (size_t i = 0; i < invocation->given_count; ++i) {
@@ -388,9 +322,8 @@ static slip_status_t cli_bind_each(cli_bindings_t *b, const cli_invocation_t *in
 }
 
 slip_status_t cli_bindings_initialize(cli_bindings_t *b, const cli_invocation_t *invocation, slip_signature_t *signature, const char *name,
-                                      slip_platform_t *platform, slip_device_t device) {
-  *b = (cli_bindings_t){
-      .name = name, .signature = signature, .platform = platform, .device = device, .count = slip_signature_param_count(signature)};
+                                      const cli_place_t *place) {
+  *b = (cli_bindings_t){.name = name, .signature = signature, .place = *place, .count = slip_signature_param_count(signature)};
   b->items = calloc(b->count + 1, sizeof(*b->items));
   b->dims = calloc(b->count * SLIP_MAX_RANK + 1, sizeof(*b->dims));
   if (!b->items || !b->dims) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "no memory for %zu arguments", b->count);
@@ -403,14 +336,20 @@ slip_status_t cli_bindings_initialize(cli_bindings_t *b, const cli_invocation_t 
   cli_dims_from_inputs(b);
   SLIP_RETURN_IF_ERROR(cli_bind_each(b, invocation, "dim", cli_bind_dim));
   for (size_t i = 0; i < b->count; ++i) {
-    if (b->items[i].param->direction != SLIP_DIRECTION_SCALAR) SLIP_RETURN_IF_ERROR(cli_bind_tensor(b, &b->items[i]));
+    if (b->items[i].param->direction != SLIP_DIRECTION_SCALAR) SLIP_RETURN_IF_ERROR(cli_binding_place(b, &b->items[i]));
   }
   return slip_ok_status();
 }
 
-void cli_bindings_deinitialize(cli_bindings_t *b) {
+slip_status_t cli_bindings_deinitialize(cli_bindings_t *b) {
+  slip_status_t status = slip_ok_status();
   for (size_t i = 0; b->items && i < b->count; ++i) {
-    if (b->items[i].memory) slip_status_free(slip_memory_free(b->platform, b->device.ordinal, b->items[i].memory));
+    slip_status_t freed = cli_binding_free(b, &b->items[i]);
+    if (slip_status_is_ok(status)) {
+      status = freed;
+    } else {
+      slip_status_free(freed);  // of a broken device: the same once more
+    }
   }
   while (b->inputs) {
     cli_input_t *input = b->inputs;
@@ -423,6 +362,7 @@ void cli_bindings_deinitialize(cli_bindings_t *b) {
   free(b->items);
   free(b->dims);
   *b = (cli_bindings_t){0};
+  return status;
 }
 
 slip_status_t cli_bindings_frame(const cli_bindings_t *b, slip_frame_t *frame) {
@@ -433,23 +373,7 @@ slip_status_t cli_bindings_frame(const cli_bindings_t *b, slip_frame_t *frame) {
     bool scalar = binding->param->direction == SLIP_DIRECTION_SCALAR;
     args[i] = scalar ? slip_arg_scalar(binding->scalar) : slip_arg_tensor(&binding->tensor, NULL);
   }
-  slip_status_t status = slip_frame_initialize(frame, b->signature, b->name, b->device, args, b->count, SLIP_FRAME_NONE);
+  slip_status_t status = slip_frame_initialize(frame, b->signature, b->name, b->place.device, args, b->count, SLIP_FRAME_NONE);
   free(args);
   return status;
-}
-
-slip_status_t cli_binding_download(const cli_bindings_t *b, const cli_binding_t *binding, cli_array_t *out, void **out_memory) {
-  const slip_tensor_t *tensor = &binding->tensor;
-  uint64_t size = 0;
-  *out = (cli_array_t){.dtype = tensor->dtype, .rank = tensor->rank};
-  *out_memory = NULL;
-  memcpy(out->dims, tensor->dims, sizeof(out->dims));
-  if (!cli_array_size(out->dtype, out->rank, out->dims, &size))
-    return SLIP_STATUS(SLIP_CODE_INTERNAL, "output '%s' has lost its size", binding->param->name);
-  if (size == 0) return slip_ok_status();
-  *out_memory = malloc((size_t)size);
-  if (!*out_memory)
-    return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "no memory for %llu bytes of output '%s'", (unsigned long long)size, binding->param->name);
-  out->data = (slip_const_bytes_t){*out_memory, (size_t)size};
-  return slip_memory_copy(b->platform, b->device.ordinal, *out_memory, binding->memory, size, SLIP_COPY_DEVICE_TO_HOST);
 }

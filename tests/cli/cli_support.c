@@ -24,9 +24,7 @@ const char *in_test(const char *name) {
 
 const char *in_source(const char *name) {
   char *path = next_path();
-  const char *end = strstr(__FILE__, "/tests/cli/");
-  SLIP_CHECK(end != NULL);
-  snprintf(path, 1024, "%.*s/%s", (int)(end - __FILE__), __FILE__, name);
+  snprintf(path, 1024, "%s/%s", SLIP_TEST_SOURCE_DIRECTORY, name);
   return path;
 }
 

@@ -68,6 +68,33 @@ SLIP_TEST_TIMEOUT(run_inline_and_async_write_the_same_bytes, 120) {
   SLIP_CHECK(first != y[0]);  // something was computed
 }
 
+SLIP_TEST_TIMEOUT(run_tensors_of_every_kind_travel_through_the_stream, 120) {
+  static const char *const streams[] = {"inline", "async"};
+  uint8_t files[2][2][4096];
+  size_t sizes[2][2];
+  make_kinds();
+  for (size_t i = 0; i < 2; ++i) {
+    SLIP(0, "on cpu:0", GOOD, "--stream", streams[i], "--device", "0", "--out", "y=@y.npy", "--out", "s=@t.npy", "--bench", "3");
+    sizes[i][0] = read_file("y.npy", files[i][0], 4096);
+    sizes[i][1] = read_file("t.npy", files[i][1], 4096);
+  }
+  for (size_t k = 0; k < 2; ++k) {
+    SLIP_CHECK_EQ(sizes[1][k], sizes[0][k]);
+    SLIP_CHECK(memcmp(files[0][k], files[1][k], sizes[0][k]) == 0);
+  }
+  SLIP(0, "y: f32[0] is empty", "run", "k.slipc", ARGS_TENSORS, ARGS_SCALARS, "--dim", "M=0", "--stream", "async");
+  SLIP(0, "y: f32[4] = 7.5 7.5 7.5 7.5", GOOD, "--stream", "async", "--skip-build-check");
+}
+
+SLIP_TEST_TIMEOUT(run_refuses_devices_and_streams_that_are_not_there, 120) {
+  make_kinds();
+  SLIP(1, "--device 1: platform \"cpu\" has devices 0 to 0", GOOD, "--device", "1");
+  SLIP(1, "--device: '32768' is no integer in 0..32767", GOOD, "--device", "32768");
+  SLIP(1, "UNSUPPORTED: --stream inline: platform \"null\" runs launches on streams only", GOOD, "--platform", "null", "--stream",
+       "inline");
+  SLIP(1, "UNSUPPORTED: the null platform cannot", GOOD, "--platform", "null");
+}
+
 SLIP_TEST_TIMEOUT(run_submits_must_fit_the_manifest, 120) {
   static const float x[3] = {2, 3, 4};
   write_floats("x.npy", x, 3);

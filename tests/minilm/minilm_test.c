@@ -32,9 +32,7 @@ static const char *in_build(const char *name) {
 
 static const char *in_source(const char *name) {
   static char path[1024];
-  const char *end = strstr(__FILE__, "/tests/minilm/");
-  SLIP_CHECK(end != NULL);
-  snprintf(path, sizeof(path), "%.*s/examples/minilm/%s", (int)(end - __FILE__), __FILE__, name);
+  snprintf(path, sizeof(path), "%s/examples/minilm/%s", SLIP_TEST_SOURCE_DIRECTORY, name);
   return path;
 }
 
