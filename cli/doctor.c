@@ -26,6 +26,11 @@ static json_t *cli_doctor_platform(const char *name) {
   slip_status_t status = slip_platform_find(name, &platform);
   if (slip_status_is_ok(status)) status = cli_doctor_devices(platform, devices);
   json_t *object = json_pack("{s:s,s:b,s:o}", "name", name, "usable", (int)slip_status_is_ok(status), "devices", devices);
+  if (platform) {
+    slip_status_t build = slip_platform_check_build(platform, NULL);
+    if (!slip_status_is_ok(build)) json_object_set_new(object, "build_check", cli_status_json(build));
+    slip_status_free(build);
+  }
   if (!slip_status_is_ok(status)) json_object_set_new(object, "error", cli_status_json(status));
   slip_status_free(status);
   return object;
@@ -75,8 +80,9 @@ static void cli_doctor_print(const json_t *document) {
   json_t *value;
   printf("slipstream %s\n", cli_doctor_text(document, "version"));
   json_array_foreach(json_object_get(document, "platforms"), i, platform) {
-    const json_t *error = json_object_get(platform, "error");
+    const json_t *error = json_object_get(platform, "error"), *build = json_object_get(platform, "build_check");
     printf("platform %-8s %s\n", cli_doctor_text(platform, "name"), error ? cli_doctor_text(error, "text") : "usable");
+    if (build) printf("  only with SLIP_CONTEXT_SKIP_BUILD_CHECK: %s\n", cli_doctor_text(build, "text"));
     json_array_foreach(json_object_get(platform, "devices"), j, device) {
       if (json_integer_value(json_object_get(device, "cores")) == 0) {
         printf("  device %zu: %s, runs nothing\n", j, cli_doctor_text(device, "name"));

@@ -30,6 +30,9 @@ typedef struct slip_platform_t slip_platform_t;
 SLIP_API slip_status_t slip_platform_find(const char *name, slip_platform_t **out) SLIP_MUST_USE;
 // The compiled-in platforms by index; NULL past the end. Loads nothing.
 SLIP_API const char *slip_platform_name_at(size_t index);
+// Whether the platform was built together with this library: OK, or INCOMPATIBLE and how they differ. A context then opens on it only with
+// SLIP_CONTEXT_SKIP_BUILD_CHECK. |out_accepted| (may be NULL): how many contexts of this process did.
+SLIP_API slip_status_t slip_platform_check_build(slip_platform_t *platform, uint64_t *out_accepted) SLIP_MUST_USE;
 SLIP_API slip_status_t slip_platform_device_count(slip_platform_t *platform, int32_t *out_count) SLIP_MUST_USE;
 
 typedef struct slip_device_properties_t {

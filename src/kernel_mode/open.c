@@ -197,7 +197,18 @@ static slip_status_t slip__open_answer(slip_context_t *context, slip_context_t *
   return status;
 }
 
-static slip_status_t slip__open_first(slip_context_t *context, slip_context_t **out) {
+// An accepted foreign build is the first thing to know when something goes wrong later.
+static void slip__open_log_build(slip_platform_t *platform, slip_device_t device) {
+  char text[512];
+  slip_status_t build = slip_platform_check_build(platform, NULL);
+  slip_status_format(build, text, sizeof(text));
+  slip_status_free(build);
+  atomic_fetch_add_explicit(&platform->build_accepted, 1, memory_order_relaxed);
+  (void)fprintf(stderr, "slipstream: the context of %s:%d was opened with SLIP_CONTEXT_SKIP_BUILD_CHECK: %s\n",
+                slip__platform_name(platform), device.ordinal, text);
+}
+
+static slip_status_t slip__open_first(slip_context_t *context, const slip__plan_t *plan, slip_context_t **out) {
   slip_status_t status = slip_ok_status();
   bool owed = false, last = false;
   SLIP__CONTEXT_BOUND(status, context, slip__open_build(context));
@@ -208,6 +219,8 @@ static slip_status_t slip__open_first(slip_context_t *context, slip_context_t **
     if (owed) undo = slip_status_annotate(undo, "the teardown is owed: close the context, repeatedly if need be");
     status = slip_status_join(status, undo);
     if (!owed) slip__context_forget(context);
+  } else if (plan->build_skipped) {
+    slip__open_log_build(context->platform, context->device);
   }
   slip__contexts_lock();
   slip__open_publish(context, status, owed);
@@ -273,7 +286,7 @@ static slip_status_t slip__open_planned(const slip__plan_t *plan, slip_context_t
   }
   slip__open_insert(fresh);
   slip__contexts_unlock();
-  return slip__open_first(fresh, out);
+  return slip__open_first(fresh, plan, out);
 }
 
 slip_status_t slip_context_open(const slip_context_options_t *options, slip_context_t **out) {

@@ -8,10 +8,10 @@
 slip_status_t slip__options_resolve(const slip_context_options_t *options, slip_context_options_t *out) {
   memset(out, 0, sizeof(*out));
   if (options) {
-    if (options->struct_size < sizeof(*out)) {
+    if (options->struct_size < SLIP__OPTIONS_FIRST_SIZE) {
       return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
                          "slip_context_options_t.struct_size is %" PRIu32 ", expected at least %zu; start from SLIP_CONTEXT_OPTIONS_INIT",
-                         options->struct_size, sizeof(*out));
+                         options->struct_size, SLIP__OPTIONS_FIRST_SIZE);
     }
     const unsigned char *tail = (const unsigned char *)options;
     for (size_t i = sizeof(*out); i < options->struct_size; ++i) {
@@ -23,7 +23,7 @@ slip_status_t slip__options_resolve(const slip_context_options_t *options, slip_
                            options->struct_size, i, SLIP_VERSION_STRING, sizeof(*out));
       }
     }
-    memcpy(out, options, sizeof(*out));
+    memcpy(out, options, options->struct_size < sizeof(*out) ? options->struct_size : sizeof(*out));
   }
   out->struct_size = (uint32_t)sizeof(*out);
 #define SLIP__DEFAULT_NUMBER(field, value) \

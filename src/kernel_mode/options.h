@@ -10,6 +10,9 @@
 #define SLIP__MAX_CALLABLES (1u << 16)
 #define SLIP__MAX_CAPTURES  16
 
+// The struct of the first release ended behind |synchronize_user|. What was appended since is zero for its callers.
+#define SLIP__OPTIONS_FIRST_SIZE offsetof(slip_context_options_t, max_captured)
+
 // X(kind, field, default): every option that makes two opens differ, in the order in which a difference is reported. The defaults replace a
 // zero; TEXT and ADDRESS have none.
 #define SLIP__OPTION_TABLE(X)                      \

@@ -125,3 +125,82 @@ SLIP_TEST(options_difference_names_the_first_field) {
   b.platform = copy;
   SLIP_CHECK(!slip__options_differ(&a, &b, name, sizeof(name)));
 }
+
+// --- every field of the table ------------------------------------------------------------------------------------------------------------
+
+typedef struct slip_options_test_field_t {
+  const char *name;
+  size_t offset;
+  size_t size;
+} slip_options_test_field_t;
+
+// The table's fields as they are reported, rings apart.
+static size_t slip_options_test_fields(slip_options_test_field_t *fields) {
+  size_t count = 0;
+#define SLIP_OPTIONS_ONE(field) \
+  fields[count++] =             \
+      (slip_options_test_field_t){#field, offsetof(slip_context_options_t, field), sizeof(((slip_context_options_t *)0)->field)};
+#define SLIP_OPTIONS_NUMBER(field)             SLIP_OPTIONS_ONE(field)
+#define SLIP_OPTIONS_TEXT(field)               SLIP_OPTIONS_ONE(field)
+#define SLIP_OPTIONS_ADDRESS(field)            SLIP_OPTIONS_ONE(field)
+#define SLIP_OPTIONS_RING(field)               SLIP_OPTIONS_ONE(field[0]) SLIP_OPTIONS_ONE(field[1]) SLIP_OPTIONS_ONE(field[2]) SLIP_OPTIONS_ONE(field[3])
+#define SLIP_OPTIONS_FIELD(kind, field, value) SLIP_OPTIONS_##kind(field)
+  SLIP__OPTION_TABLE(SLIP_OPTIONS_FIELD)
+  return count;
+}
+
+SLIP_TEST(options_table_covers_the_whole_struct) {
+  slip_options_test_field_t fields[64];
+  bool covered[sizeof(slip_context_options_t)] = {false};
+  size_t count = slip_options_test_fields(fields);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t byte = 0; byte < fields[i].size; ++byte) {
+      SLIP_CHECK(!covered[fields[i].offset + byte]);
+      covered[fields[i].offset + byte] = true;
+    }
+  }
+  memset(covered + offsetof(slip_context_options_t, struct_size), true, sizeof(uint32_t));
+  memset(covered + offsetof(slip_context_options_t, reserved), true, sizeof(uint32_t));
+  for (size_t byte = 0; byte < sizeof(covered); ++byte) {
+    if (!covered[byte]) slip_test_fail(__FILE__, __LINE__, "byte %zu of the options is in no row of SLIP__OPTION_TABLE", byte);
+  }
+}
+
+SLIP_TEST(options_difference_in_any_field_is_named_first) {
+  slip_options_test_field_t fields[64];
+  size_t count = slip_options_test_fields(fields);
+  SLIP_CHECK(count >= 33);
+  static char text[] = "differs";
+  const void *pointer = text;  // a text for text, an address for addresses, some bits for numbers
+  slip_context_options_t a = slip_options_test_resolved(), b = a;
+  for (size_t i = count; i-- > 0;) {  // this field and all later ones differ
+    char name[64];
+    memcpy((char *)&b + fields[i].offset, &pointer, fields[i].size);
+    SLIP_CHECK(slip__options_differ(&a, &b, name, sizeof(name)));
+    SLIP_CHECK_STR(name, fields[i].name);
+    slip_context_options_t alone = a;
+    memcpy((char *)&alone + fields[i].offset, &pointer, fields[i].size);
+    SLIP_CHECK(slip__options_differ(&a, &alone, name, sizeof(name)));
+    SLIP_CHECK_STR(name, fields[i].name);
+  }
+}
+
+// A program built with the first release passes its own, shorter struct; what lies behind it is not ours to read.
+SLIP_TEST(options_of_the_first_release_keep_their_meaning) {
+  const size_t first = SLIP__OPTIONS_FIRST_SIZE;
+  slip_context_options_t whole = SLIP_CONTEXT_OPTIONS_INIT, resolved, expected;
+  whole.max_pending = 7;
+  whole.synchronize_user = &whole;
+  SLIP_CHECK_OK(slip__options_resolve(&whole, &expected));
+  for (size_t size = first; size <= sizeof(whole); size += 4) {
+    slip_context_options_t *given = malloc(size);  // exactly so long: a read beyond it is an error under the address sanitizer
+    memcpy(given, &whole, size);
+    given->struct_size = (uint32_t)size;
+    SLIP_CHECK_OK(slip__options_resolve(given, &resolved));
+    SLIP_CHECK_EQ(memcmp(&resolved, &expected, sizeof(resolved)), 0);
+    given->struct_size = (uint32_t)first - 1;
+    SLIP_CHECK_ERROR(slip__options_resolve(given, &resolved), SLIP_CODE_INVALID_ARGUMENT, "expected at least");
+    free(given);
+  }
+  SLIP_CHECK_EQ(resolved.max_captured, 0);  // nothing is resolved on failure
+}

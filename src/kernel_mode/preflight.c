@@ -12,9 +12,12 @@ static slip_status_t slip__preflight_platform(slip__plan_t *plan) {
   const slip_context_options_t *options = &plan->options;
   SLIP_RETURN_IF_ERROR_ANNOTATED(slip_platform_find(options->platform, &plan->platform), "opening a context on platform \"%s\"",
                                  options->platform);
-  const slip_platform_handshake_t *handshake = slip__platform_handshake(plan->platform);
-  bool skip = (options->flags & SLIP_CONTEXT_SKIP_BUILD_CHECK) != 0;
-  SLIP_RETURN_IF_ERROR(slip__platform_handshake_check(options->platform, handshake, skip));
+  slip_status_t build = slip_platform_check_build(plan->platform, NULL);
+  if (!slip_status_is_ok(build)) {
+    if ((options->flags & SLIP_CONTEXT_SKIP_BUILD_CHECK) == 0) return build;
+    plan->build_skipped = true;
+    slip_status_free(build);
+  }
   plan->device.platform = slip__platform_code(plan->platform);
   return slip_ok_status();
 }

@@ -12,6 +12,7 @@ typedef struct slip__plan_t {
   slip_platform_t *platform;
   slip_device_t device;
   slip_device_properties_t properties;
+  bool build_skipped;  // the platform is of another build, which SLIP_CONTEXT_SKIP_BUILD_CHECK accepted
 } slip__plan_t;
 
 // Order: struct size, ranges, platform library and handshake, capture, capabilities and runtime kind, device, target.

@@ -2,6 +2,8 @@
 // What an open asks of a platform, with tables that lack something, claim too much or come from another build.
 #include "kernel_mode/preflight.h"
 
+#include <unistd.h>
+
 #include "platform/dispatch.h"
 #include "platform/registry.h"
 #include "slip_test.h"
@@ -92,4 +94,59 @@ SLIP_TEST(preflight_binding_comes_in_pairs) {
   SLIP_CHECK_ERROR(slip_preflight_try(platform, 0), SLIP_CODE_UNSUPPORTED, "no device_push entry");
   SLIP_PREFLIGHT_FILL(device_push);
   SLIP_CHECK_OK(slip_preflight_try(platform, 0));
+}
+
+// Load keeps what another build says of itself; each open decides, and one that accepts it says so.
+SLIP_TEST(preflight_build_identity_is_the_callers_to_accept) {
+  slip_platform_t *platform = slip_preflight_install();
+  uint64_t accepted = 7;
+  SLIP_CHECK_OK(slip_preflight_try(platform, 0));
+  SLIP_CHECK_OK(slip_platform_check_build(platform, &accepted));
+  SLIP_CHECK_EQ(accepted, 0);
+  slip_preflight_handshake.build_id = "out of tree";
+  SLIP_CHECK_ERROR(slip_preflight_try(platform, 0), SLIP_CODE_INCOMPATIBLE, "out of tree");
+  SLIP_CHECK_OK(slip_preflight_try(platform, SLIP_CONTEXT_SKIP_BUILD_CHECK));
+  slip_preflight_handshake.build_id = NULL;
+  SLIP_CHECK_ERROR(slip_preflight_try(platform, 0), SLIP_CODE_INCOMPATIBLE, "no build identity");
+  SLIP_CHECK_OK(slip_preflight_try(platform, SLIP_CONTEXT_SKIP_BUILD_CHECK));
+  SLIP_CHECK_ERROR(slip_platform_check_build(platform, &accepted), SLIP_CODE_INCOMPATIBLE, "no build identity");
+  SLIP_CHECK_EQ(accepted, 0);  // a preflight is not an open
+  SLIP_CHECK_CODE(slip_platform_check_build(NULL, NULL), SLIP_CODE_INVALID_ARGUMENT);
+  // What no option can make right.
+  slip_preflight_handshake.build_id = "out of tree";
+  slip_preflight_handshake.sanitizer ^= 1;
+  SLIP_CHECK_ERROR(slip_preflight_try(platform, SLIP_CONTEXT_SKIP_BUILD_CHECK), SLIP_CODE_INCOMPATIBLE, "sanitizer");
+  slip_preflight_handshake.sanitizer ^= 1;
+  slip_preflight_handshake.abi_version = 1;
+  SLIP_CHECK_ERROR(slip_preflight_try(platform, SLIP_CONTEXT_SKIP_BUILD_CHECK), SLIP_CODE_INCOMPATIBLE, "ABI 1");
+}
+
+SLIP_TEST(preflight_accepted_build_is_logged_and_counted) {
+  slip_platform_t *platform = slip_preflight_install();
+  slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
+  slip_context_t *first = NULL, *second = NULL;
+  uint64_t accepted = 0;
+  int pipes[2];
+  char text[1024] = {0};
+  slip_preflight_handshake.build_id = "out of tree";
+  options.flags = SLIP_CONTEXT_SINGLE_THREAD;
+  SLIP_CHECK_ERROR(slip_context_open(&options, &first), SLIP_CODE_INCOMPATIBLE, "out of tree");
+  SLIP_CHECK_EQ(slip_process_mode(), SLIP_MODE_UNCLAIMED);
+  options.flags |= SLIP_CONTEXT_SKIP_BUILD_CHECK;
+  SLIP_CHECK_EQ(pipe(pipes), 0);
+  int saved = dup(2);
+  (void)dup2(pipes[1], 2);
+  SLIP_CHECK_OK(slip_context_open(&options, &first));
+  SLIP_CHECK_OK(slip_context_open(&options, &second));  // the same context: said once
+  (void)dup2(saved, 2);
+  (void)close(pipes[1]);
+  SLIP_CHECK(read(pipes[0], text, sizeof(text) - 1) > 0);
+  const char *line = strstr(text, "cpu:0 was opened with SLIP_CONTEXT_SKIP_BUILD_CHECK");
+  SLIP_CHECK(line != NULL && strstr(line, "out of tree") != NULL);
+  SLIP_CHECK(strstr(line + 1, "SKIP_BUILD_CHECK: ") == strstr(line, "SKIP_BUILD_CHECK: ") && strchr(line, '\n')[1] == '\0');
+  SLIP_CHECK_CODE(slip_platform_check_build(platform, &accepted), SLIP_CODE_INCOMPATIBLE);
+  SLIP_CHECK_EQ(accepted, 1);
+  SLIP_CHECK_OK(slip_context_close(first));
+  SLIP_CHECK_OK(slip_context_destroy(first));
+  SLIP_CHECK_OK(slip_context_destroy(second));
 }

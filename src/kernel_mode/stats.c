@@ -40,8 +40,10 @@ slip_status_t slip_context_stats(slip_context_t *context, slip_context_stats_t *
   stats.pending = atomic_load_explicit(&context->pending, memory_order_relaxed);
   stats.workers = slip__engine_thread_count(context->engine);
   slip__context_leave(context);
+  // A newer caller finds zeros in what this library does not know.
   size_t size = out->struct_size < sizeof(stats) ? out->struct_size : sizeof(stats);
   stats.struct_size = out->struct_size;
+  if (out->struct_size > sizeof(stats)) memset((char *)out + sizeof(stats), 0, out->struct_size - sizeof(stats));
   memcpy(out, &stats, size);
   return slip_ok_status();
 }

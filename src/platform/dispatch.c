@@ -185,7 +185,8 @@ static slip_status_t slip__platform_load_locked(slip_platform_t *platform) {
   SLIP_RETURN_IF_ERROR(slip__platform_table_check(platform->vtable));
   SLIP_RETURN_IF_ERROR(slip__platform_call_load(platform));
   SLIP_RETURN_IF_ERROR(slip__platform_call_handshake(platform, &handshake));
-  SLIP_RETURN_IF_ERROR(slip__platform_handshake_check(platform->vtable->name, &handshake, false));
+  // The build identity is only kept here: whether another one is accepted is for whoever opens a context to say (device.h).
+  SLIP_RETURN_IF_ERROR(slip__platform_handshake_check(platform->vtable->name, &handshake, true));
   SLIP_RETURN_IF_ERROR(slip__platform_call_device_count(platform, &count));
   platform->handshake = handshake;
   platform->device_count = count;
@@ -201,6 +202,13 @@ slip_status_t slip__platform_load(slip_platform_t *platform) {
   if (!atomic_load_explicit(&platform->ready, memory_order_acquire)) status = slip__platform_load_locked(platform);
   (void)pthread_mutex_unlock(&slip__platform_load_lock);
   return status;
+}
+
+slip_status_t slip_platform_check_build(slip_platform_t *platform, uint64_t *out_accepted) {
+  if (out_accepted) *out_accepted = 0;
+  if (!platform) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s was given a null platform", __func__);
+  if (out_accepted) *out_accepted = atomic_load_explicit(&platform->build_accepted, memory_order_relaxed);
+  return slip__platform_handshake_check(platform->vtable->name, &platform->handshake, false);
 }
 
 // --- argument checks

@@ -67,14 +67,16 @@ struct slip_platform_t {
   const slip_platform_vtable_t *vtable;
   slip_platform_handshake_t handshake;
   int32_t device_count;
-  _Atomic uint32_t ready;  // release: pairs with the acquire of slip__platform_load
+  _Atomic uint32_t ready;           // release: pairs with the acquire of slip__platform_load
+  _Atomic uint64_t build_accepted;  // contexts opened although the build identity is not ours
 };
 
 // The number beside SLIP_CODE_DEVICE in injected failures.
 #define SLIP__PLATFORM_INJECTED (-987654)
 
 // -- loading
-// Loads |platform| once: table complete, library loaded, handshake accepted. Later calls return OK at once. A failure leaves nothing and
+// Loads |platform| once: table complete, library loaded, ABI and sanitizer accepted. The build identity is kept, not judged:
+// slip_platform_check_build(). Later calls return OK at once. A failure leaves nothing and
 // may be repeated. UNSUPPORTED (library), INCOMPATIBLE (handshake), INTERNAL (the table has a hole).
 slip_status_t slip__platform_load(slip_platform_t *platform) SLIP_MUST_USE;
 // INCOMPATIBLE: ABI version, sanitizer, or build identity differ. A missing identity is refused too, unless |skip_build_check|.

@@ -170,6 +170,20 @@ SLIP_TEST(load_binds_all_or_nothing_and_may_be_repeated) {
   SLIP_CHECK_EQ(platform.device_count, 1);
 }
 
+static slip_status_t dispatch_foreign_handshake(slip_platform_handshake_t *out) {
+  SLIP_RETURN_IF_ERROR(slip__null_platform.handshake(out));
+  out->build_id = "of another build";
+  return slip_ok_status();
+}
+
+SLIP_TEST(load_keeps_a_foreign_build_identity_for_others_to_judge) {
+  slip_platform_vtable_t table = slip__null_platform;
+  slip_platform_t platform = {.vtable = &table};
+  table.handshake = dispatch_foreign_handshake;
+  SLIP_CHECK_OK(slip__platform_load(&platform));
+  SLIP_CHECK_ERROR(slip_platform_check_build(&platform, NULL), SLIP_CODE_INCOMPATIBLE, "of another build");
+}
+
 SLIP_TEST(porting_guide_lists_every_call) {
   char path[1024];
   slip_bytes_t guide;
