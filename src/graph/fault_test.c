@@ -95,6 +95,10 @@ FAULT(too_many_dependencies, 0, GRAPH_TOO_MANY_DEPENDENCIES, "70 explicit depend
 FAULT(too_many_joined, 0, GRAPH_TOO_MANY_DEPENDENCIES, "65 dependencies", slip_task_t deps[65] = {0}; o->api->join(o, deps, 65);)
 FAULT(gang_too_large, 0, GRAPH_GANG_TOO_LARGE, "a gang of 4 blocks", slip_task_inout(&task, &t); task.submit.block_count = 4;
       task.submit.flags = SLIP_SUBMIT_GANG; slip_task_submit(o, &task);)
+FAULT(absurd_blocks, 0, GRAPH_INVALID_TASK, "4000000000 blocks, at most 16777216 (SLIP_TASK_MAX_BLOCKS)", slip_task_inout(&task, &t);
+      task.submit.block_count = 4000000000u; slip_task_submit(o, &task);)
+FAULT(one_block_too_many, 0, GRAPH_INVALID_TASK, "16777217 blocks", slip_task_inout(&task, &t); task.submit.block_count = 16777217;
+      slip_task_submit(o, &task);)
 FAULT(user_fail, 0, GRAPH_USER_FAIL, "code -42: no more ideas", slip_orch_fail(o, -42, "no more ideas");)
 FAULT(scope_end_too_many, 0, GRAPH_INVALID_TASK, "without a scope_begin", slip_scope_end(o);)
 FAULT(scope_left_open, 0, GRAPH_INVALID_TASK, "1 scopes still open", slip_scope_begin(o, SLIP_SCOPE_AUTO);)

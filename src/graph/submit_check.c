@@ -253,6 +253,11 @@ static bool slip__check_counts(slip__workspace_t *workspace, const slip_submit_t
                         "the kernel needs %" PRIu32 " bytes of scratch, %" PRIu32 " are reserved; reserve them when the object is prepared",
                         kernel->scratch_bytes, slip__engine_scratch_bytes(workspace->engine));
   }
+  if (submit->block_count > SLIP_TASK_MAX_BLOCKS) {
+    return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK,
+                        "%" PRIu32 " blocks, at most %u (SLIP_TASK_MAX_BLOCKS) are possible; give each block more of the work",
+                        submit->block_count, SLIP_TASK_MAX_BLOCKS);
+  }
   uint32_t threads = slip__engine_thread_count(workspace->engine);
   if ((submit->flags & SLIP_SUBMIT_GANG) && submit->block_count > threads) {
     return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_GANG_TOO_LARGE,

@@ -20,6 +20,7 @@ extern "C" {
 
 #define SLIP_ORCH_ABI_VERSION 1
 #define SLIP_TASK_MAX_DEPS    64
+#define SLIP_TASK_MAX_BLOCKS  (1u << 24)  // more is a mistake in the arithmetic: a block is worth microseconds, so many take minutes
 
 // Depth of a boundary tensor that the entry declares as IN: tasks only read it.
 #define SLIP_OTENSOR_READ_ONLY UINT32_MAX
@@ -84,7 +85,7 @@ typedef struct slip_submit_t {
   const uint64_t *scalars;
   uint32_t tensor_count;              // <= SLIP_KERNEL_MAX_TENSORS
   uint32_t scalar_count;              // <= SLIP_KERNEL_MAX_SCALARS
-  uint32_t block_count;               // SPMD blocks; 0 means 1
+  uint32_t block_count;               // SPMD blocks, <= SLIP_TASK_MAX_BLOCKS; 0 means 1
   uint32_t core;                      // slip_core_e
   uint32_t flags;                     // slip_submit_bits_e
   uint32_t dep_count;                 // <= SLIP_TASK_MAX_DEPS
