@@ -43,12 +43,34 @@ static inline slip_scalar_t slip_scalar_f32(float value) {
   scalar.bits = bits.u;
   return scalar;
 }
+static inline slip_scalar_t slip_scalar_f64(double value) {
+  union {
+    double f;
+    uint64_t u;
+  } bits;
+  slip_scalar_t scalar = {0, SLIP_DTYPE_F64, {0, 0, 0, 0, 0, 0, 0}};
+  bits.f = value;
+  scalar.bits = bits.u;
+  return scalar;
+}
 static inline slip_scalar_t slip_scalar_i32(int32_t value) {
   slip_scalar_t scalar = {(uint32_t)value, SLIP_DTYPE_I32, {0, 0, 0, 0, 0, 0, 0}};
   return scalar;
 }
 static inline slip_scalar_t slip_scalar_i64(int64_t value) {
   slip_scalar_t scalar = {(uint64_t)value, SLIP_DTYPE_I64, {0, 0, 0, 0, 0, 0, 0}};
+  return scalar;
+}
+static inline slip_scalar_t slip_scalar_u32(uint32_t value) {
+  slip_scalar_t scalar = {value, SLIP_DTYPE_U32, {0, 0, 0, 0, 0, 0, 0}};
+  return scalar;
+}
+static inline slip_scalar_t slip_scalar_u64(uint64_t value) {
+  slip_scalar_t scalar = {value, SLIP_DTYPE_U64, {0, 0, 0, 0, 0, 0, 0}};
+  return scalar;
+}
+static inline slip_scalar_t slip_scalar_bool(bool value) {
+  slip_scalar_t scalar = {value ? 1u : 0u, SLIP_DTYPE_BOOL, {0, 0, 0, 0, 0, 0, 0}};
   return scalar;
 }
 

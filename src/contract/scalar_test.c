@@ -30,6 +30,11 @@ static slip_scalar_t from_f64(slip_dtype_t dtype, double value) {
   return scalar;
 }
 
+static void same(slip_scalar_t a, slip_scalar_t b) {
+  SLIP_CHECK_EQ(a.bits, b.bits);
+  SLIP_CHECK_EQ(a.dtype, b.dtype);
+}
+
 static void refuses_i64(slip_dtype_t dtype, int64_t value, const char *part) {
   slip_scalar_t scalar = slip_scalar_f32(1);
   SLIP_CHECK_ERROR(slip_scalar_from_i64(dtype, value, &scalar), INVALID, part);
@@ -40,6 +45,29 @@ static void refuses_f64(slip_dtype_t dtype, double value, const char *part) {
   slip_scalar_t scalar = slip_scalar_f32(1);
   SLIP_CHECK_ERROR(slip_scalar_from_f64(dtype, value, &scalar), INVALID, part);
   is_zero(scalar);
+}
+
+// Each shorthand gives what the checked constructor gives.
+SLIP_TEST(scalar_shorthands_equal_the_checked_constructors) {
+  static const int64_t integers[] = {0, 1, -1, 255, INT32_MIN, INT32_MAX, UINT32_MAX, INT64_MIN, INT64_MAX};
+  static const double floats[] = {0.0, -0.0, 1.5, -1e300, DBL_TRUE_MIN, (double)INFINITY, (double)NAN};
+  slip_scalar_t checked;
+  for (size_t i = 0; i < sizeof(integers) / sizeof(integers[0]); ++i) {
+    int64_t value = integers[i];
+    same(slip_scalar_i64(value), from_i64(SLIP_DTYPE_I64, value));
+    if (value >= INT32_MIN && value <= INT32_MAX) same(slip_scalar_i32((int32_t)value), from_i64(SLIP_DTYPE_I32, value));
+    if (value >= 0 && value <= UINT32_MAX) same(slip_scalar_u32((uint32_t)value), from_i64(SLIP_DTYPE_U32, value));
+    SLIP_CHECK_OK(slip_scalar_from_u64(SLIP_DTYPE_U64, (uint64_t)value, &checked));
+    same(slip_scalar_u64((uint64_t)value), checked);
+  }
+  for (size_t i = 0; i < sizeof(floats) / sizeof(floats[0]); ++i) {
+    same(slip_scalar_f64(floats[i]), from_f64(SLIP_DTYPE_F64, floats[i]));
+    if (floats[i] > -1e30) same(slip_scalar_f32((float)floats[i]), from_f64(SLIP_DTYPE_F32, floats[i]));
+  }
+  for (int value = 0; value < 2; ++value) {
+    SLIP_CHECK_OK(slip_scalar_from_bool(SLIP_DTYPE_BOOL, value != 0, &checked));
+    same(slip_scalar_bool(value != 0), checked);
+  }
 }
 
 SLIP_TEST(scalar_integers_keep_their_range) {
