@@ -20,11 +20,6 @@ slip_status_t slip__artifact_json_load(slip_const_bytes_t text, const char *file
   }
 }
 
-const char *slip__artifact_json_type(const json_t *value) {
-  static const char *const names[] = {"an object", "an array", "a string", "an integer", "a real number", "true", "false", "null"};
-  return value ? names[json_typeof(value)] : "nothing";
-}
-
 slip_status_t slip__artifact_json_text(const json_t *value, bool indented, slip_allocator_t allocator, slip_bytes_t *out) {
   size_t flags = indented ? JSON_INDENT(2) : JSON_COMPACT, size = json_dumpb(value, NULL, 0, flags);
   void *buffer = NULL;

@@ -83,7 +83,7 @@ static slip_status_t slip__file_list_read(const json_t *root, slip__file_list_t 
   void *records = NULL;
   if (!json_is_object(root) || !json_is_integer(schema)) {
     return SLIP_STATUS(SLIP_CODE_CORRUPT, "manifest.json, field 'schema': expected an integer, came %s; recompile",
-                       slip__artifact_json_type(schema));
+                       slip__json_type_name(schema));
   }
   if (json_integer_value(schema) != SLIP__FILE_LIST_SCHEMA) {
     return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE, "manifest.json, field 'schema': %lld is unknown, this library reads %d; recompile",

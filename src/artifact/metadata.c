@@ -81,7 +81,7 @@ static slip_status_t slip__metadata_check_fields(json_t *root, uint32_t schema) 
     if (!field && slip__metadata_field(key, SLIP__SCHEMA_ANY)) return slip__metadata_refuse(key, "this schema does not have it");
     if (!field) return slip__metadata_refuse(key, "unknown");
     if (json_typeof(value) != field->type) {
-      return slip__metadata_refuse(key, "expected %s, came %s", field->type_text, slip__artifact_json_type(value));
+      return slip__metadata_refuse(key, "expected %s, came %s", field->type_text, slip__json_type_name(value));
     }
   }
   for (size_t i = 0; i < SLIP__METADATA_FIELD_COUNT; ++i) {
@@ -224,7 +224,7 @@ static slip_status_t slip__metadata_read_further_entry(json_t *object, size_t in
   for (size_t i = 0; i < 4; ++i) {
     json_t *value = json_object_get(object, keys[i]);
     if (i == 0 ? !json_is_string(value) : !json_is_array(value)) {
-      return slip__metadata_refuse("entries", "entry %zu: '%s' is %s, expected %s", index, keys[i], slip__artifact_json_type(value),
+      return slip__metadata_refuse("entries", "entry %zu: '%s' is %s, expected %s", index, keys[i], slip__json_type_name(value),
                                    i == 0 ? "a string" : "an array");
     }
   }
@@ -272,7 +272,7 @@ static slip_status_t slip__metadata_read_targets(json_t *root, slip__metadata_t 
   metadata->target_count = count;
   for (size_t i = 0; i < count; ++i) {
     json_t *value = json_is_array(list) ? json_array_get(list, i) : list;
-    if (!json_is_string(value)) return slip__metadata_refuse("target", "entry %zu is %s", i, slip__artifact_json_type(value));
+    if (!json_is_string(value)) return slip__metadata_refuse("target", "entry %zu is %s", i, slip__json_type_name(value));
     if (!slip__image_is_target((const uint8_t *)json_string_value(value), json_string_length(value))) {
       return slip__metadata_refuse("target", "'%.64s' is no target", json_string_value(value));
     }
@@ -322,7 +322,7 @@ static slip_status_t slip__metadata_read_toolchain(json_t *root) {
   if (toolchain && json_object_size(toolchain) == 0) return slip__metadata_refuse("toolchain", "empty");
   json_object_foreach(toolchain, key, value) {
     if (!json_is_string(value)) {
-      return slip__metadata_refuse("toolchain", "'%.64s' is %s, expected a string", key, slip__artifact_json_type(value));
+      return slip__metadata_refuse("toolchain", "'%.64s' is %s, expected a string", key, slip__json_type_name(value));
     }
   }
   return slip_ok_status();
@@ -330,9 +330,9 @@ static slip_status_t slip__metadata_read_toolchain(json_t *root) {
 
 static slip_status_t slip__metadata_read_schema(json_t *root, slip__metadata_t *metadata) {
   json_t *schema = json_object_get(root, "schema");
-  if (!json_is_object(root)) return slip__metadata_refuse("schema", "the file is %s, expected an object", slip__artifact_json_type(root));
+  if (!json_is_object(root)) return slip__metadata_refuse("schema", "the file is %s, expected an object", slip__json_type_name(root));
   if (!schema) return slip__metadata_refuse("schema", "missing");
-  if (!json_is_integer(schema)) return slip__metadata_refuse("schema", "expected an integer, came %s", slip__artifact_json_type(schema));
+  if (!json_is_integer(schema)) return slip__metadata_refuse("schema", "expected an integer, came %s", slip__json_type_name(schema));
   json_int_t number = json_integer_value(schema);
   if (number < 1 || number > SLIP__METADATA_SCHEMA) {
     return slip__metadata_refuse("schema", "%lld is unknown, this library reads 1 to %d", (long long)number, SLIP__METADATA_SCHEMA);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/allocator.h"
+#include "contract/json_type.h"
 #include "contract/signature.h"
 #include "contract/text.h"
 
@@ -54,27 +55,6 @@ slip_status_t slip_signature_to_json(const slip_signature_t *signature, slip_all
 }
 
 // --- reading --------------------------------------------------------------------------------------------------------------------------
-
-static const char *slip__json_type_name(const json_t *value) {
-  if (!value) return "nothing";
-  switch (json_typeof(value)) {
-    case JSON_OBJECT:
-      return "an object";
-    case JSON_ARRAY:
-      return "an array";
-    case JSON_STRING:
-      return "a string";
-    case JSON_INTEGER:
-      return "an integer";
-    case JSON_REAL:
-      return "a real number";
-    case JSON_TRUE:
-    case JSON_FALSE:
-      return "a bool";
-    default:
-      return "null";
-  }
-}
 
 // The member |key| of |object|, which must be of |type|; |expected| says so in words.
 static slip_status_t slip__json_get(const json_t *object, const char *key, json_type type, const char *expected, json_t **out) {

@@ -139,7 +139,7 @@ SLIP_TEST(manifest_refuses_each_fault_at_its_place) {
           SOURCES,
       "kernel-contract", "one entry", 2);
   check_refused(HEAD "\"defines\": {\"1A\": 1},\n" ENTRY KERNELS SOURCES, "manifest-identifier", "1A", 2);
-  check_refused(HEAD "\"defines\": {\"A\": 1.5},\n" ENTRY KERNELS SOURCES, "manifest-type", "fraction", 2);
+  check_refused(HEAD "\"defines\": {\"A\": 1.5},\n" ENTRY KERNELS SOURCES, "manifest-type", "a real number", 2);
   check_refused(HEAD "\"defines\": {\"A\": \"1\\n2\"},\n" ENTRY KERNELS SOURCES, "manifest-define", "line break", 2);
   check_refused(HEAD "\"options\": {\"cflags\": [\"-fplugin=x.so\"]},\n" ENTRY KERNELS SOURCES, "manifest-cflag", "-fplugin", 2);
   check_refused(HEAD "\"include_dirs\": [\"none\"],\n" ENTRY KERNELS SOURCES, "manifest-include-dir", "none", 2);

@@ -16,26 +16,6 @@ void slip__reader_error(slip__reader_t *r, const slip__path_t *path, const char 
   slip__diagnostics_add(r->diagnostics, &finding, "%s%s%s", name, name[0] ? ": " : "", message);
 }
 
-const char *slip__json_type_name(const json_t *value) {
-  switch (json_typeof(value)) {
-    case JSON_OBJECT:
-      return "an object";
-    case JSON_ARRAY:
-      return "an array";
-    case JSON_STRING:
-      return "a string";
-    case JSON_INTEGER:
-      return "an integer";
-    case JSON_REAL:
-      return "a number with a fraction";
-    case JSON_TRUE:
-    case JSON_FALSE:
-      return "a boolean";
-    default:
-      return "null";
-  }
-}
-
 bool slip__reader_type(slip__reader_t *r, const slip__path_t *path, const json_t *value, json_type type, const char *expected) {
   if (json_typeof(value) == type) return true;
   slip__reader_error(r, path, "manifest-type", NULL, "expected %s, found %s", expected, slip__json_type_name(value));

@@ -9,6 +9,7 @@
 #include "compiler/arena_text.h"
 #include "compiler/diagnostics.h"
 #include "compiler/front/json_locate.h"
+#include "contract/json_type.h"
 
 // One reading. |status| holds what stops it: memory or files, not content.
 typedef struct slip__reader_t {
@@ -35,8 +36,6 @@ static inline bool slip__reader_ok(const slip__reader_t *r) {
 void slip__reader_keep(slip__reader_t *r, slip_status_t status);
 
 bool slip__reader_is_identifier(const char *text);
-// "a string" and so on.
-const char *slip__json_type_name(const json_t *value);
 
 // Adds "kernels[0].core: <message>" at the value's place.
 void slip__reader_error(slip__reader_t *r, const slip__path_t *path, const char *code, const char *hint, const char *format, ...)
