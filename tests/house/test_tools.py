@@ -83,6 +83,14 @@ class Sources(unittest.TestCase):
         self.assertGreater(len(found["slipstream"]), 100)
 
 
+class Packages(unittest.TestCase):
+    def test_a_package_without_a_row_is_found(self):
+        pins = {"tools/packages.txt": "# group package version why\nrun g++ 4:12 tests\nrun gcc 4:12 builds\n", "x/requirements.txt": "# pins\nonnx==1.0\n"}
+        self.assertEqual(check.missing_packages(pins, "| g++ 12, gcc 12 | tests |\n| onnx | peer |\n"), [])
+        self.assertEqual(check.missing_packages(pins, "gcc and g++ in prose\n| onnxruntime | peer |\n"),
+                         [("tools/packages.txt", "g++"), ("tools/packages.txt", "gcc"), ("x/requirements.txt", "onnx")])
+
+
 class Suite(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="slip-suite-")
