@@ -4,7 +4,7 @@
 //   stage      does                                                   fails by   afterwards
 //   ADMISSION  state CLOSING; shuts the operations' gate              -          prepare, release, drain are refused
 //   FLUSH      the adapter's synchronize hook                         the hook   the framework's own queue has handed over all launches
-//   DRAIN      shuts the callables' gates, waits for all inside       -          no thread uses what follows; owners are released
+//   DRAIN      shuts the callables' gates, waits for all inside       graphs     no thread uses what follows; owners are released
 //   CALLABLES  unloads the residents, owed ones too                   unload     no code is loaded
 //   ENGINE     workspaces, then workers                               -          no thread of ours runs
 //   DEVICE     the platform's memory                                  free       nothing of the platform is held
@@ -51,12 +51,17 @@ static slip_status_t slip__close_drain(slip_context_t *context) {
   // Operations first: a prepare that is inside may still open a gate.
   while (slip__gate_inside(&context->operations) > 0) (void)slip__signal_sleep(&context->signal, &key, POLL_NS);
   slip__registry_shut(context);
-  for (;;) {
+  uint32_t graphs = atomic_load_explicit(&context->graphs, memory_order_acquire);  // only falls: making one is an operation
+  while (graphs == 0) {
     (void)slip__tickets_reap(context);
     if (slip__close_quiet(context)) break;
     (void)slip__signal_sleep(&context->signal, &key, POLL_NS);
   }
   slip__signal_leave(&context->signal);
+  if (graphs > 0) {
+    return SLIP_STATUS(SLIP_CODE_BUSY, "%" PRIu32 " recorded graph%s of the context %s alive; slip_graph_destroy() each, then close again",
+                       graphs, graphs == 1 ? "" : "s", graphs == 1 ? "is" : "are");
+  }
   // Device sides that have finished their ticket may still be on their last lines. Acquire: pairs with their release.
   while (atomic_load_explicit(&context->left, memory_order_acquire) != atomic_load_explicit(&context->admitted, memory_order_relaxed)) {
     slip__cpu_relax();

@@ -67,6 +67,8 @@ struct slip_context_t {
   _Atomic uint32_t epoch;                 // 0 or 1
   _Atomic uint32_t epoch_pending[2];
   _Atomic uint64_t admitted, retired, faulted, refused;
+  // Recorded launches (graph.c): what replays of n nodes add to the statistics beyond their one ticket, n - 1 each, modulo 2^64.
+  _Atomic uint64_t replay_admitted, replay_retired;
   _Alignas(64) _Atomic(slip_ticket_t *) done;
   _Atomic uint64_t left;               // device sides that have made their last access to the context
   _Alignas(64) slip__signal_t signal;  // anything that close, drain, wait or a full queue waits for
@@ -80,6 +82,7 @@ struct slip_context_t {
   _Atomic uint32_t closing;  // 1: some thread is in close
   uint32_t close_stage;      // the closing thread's
   uint32_t scratch_bytes;    // reserved in the engine; under the registry's lock
+  _Atomic uint32_t graphs;   // recordings that their owner has not destroyed
 
   // the process table's
   slip_context_t *next;

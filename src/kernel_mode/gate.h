@@ -9,11 +9,12 @@
 //   operation  from                  to                          who                      order
 //   open(id)   CLOSED, 0 inside      id, open, 0 inside          prepare, registry lock   release: publishes the occupant's fields
 //   enter(id)  id matches and open   +1 inside                   launch, any thread       acquire: pairs with open
+//   share      n > 0 inside          n+1                         whoever is inside        relaxed: it adds nothing to its own enter
 //   leave      n inside              n-1; last: CLOSED and 0     whoever entered          acq_rel: users' work precedes the last return
 //   close(id)  id matches and open   CLOSED; last: 0 inside      release, close           acq_rel: the same when nobody is inside
 //
 // Invariants (each step is one compare-and-swap or fetch-and-sub on the word, so a model checker needs no more than this table):
-//   - after close() no enter() succeeds, hence the count only falls;
+//   - after close() no enter() succeeds: only who is inside can bring others in, hence a count of 0 stays 0;
 //   - exactly one call of {close, leave} returns last = true per open(): the one that makes the word CLOSED with 0 inside;
 //   - an id is compared in the same step that counts the user in: a word reused for another id in between is not entered (no ABA);
 //   - a zeroed word is not a valid gate: initialise with SLIP__GATE_SHUT.
@@ -47,6 +48,11 @@ static inline bool slip__gate_enter(slip__gate_t *gate, uint32_t id) {
     if (__builtin_expect(!slip__gate_admits(word, id), 0)) return false;
   } while (!atomic_compare_exchange_weak_explicit(gate, &word, word + 1, memory_order_acquire, memory_order_relaxed));
   return true;
+}
+
+// For a caller who is inside: one more user, also after close().
+static inline void slip__gate_share(slip__gate_t *gate) {
+  atomic_fetch_add_explicit(gate, 1, memory_order_relaxed);
 }
 
 // True for the last user of a closed gate.

@@ -12,16 +12,16 @@
 //
 // The inline path is four read-modify-writes on words that are uncontended for a single caller, and otherwise plain loads and stores: no
 // allocation, no lock, no system call. The stream lives in the record and in registers only.
+#include "kernel_mode/launch.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "contract/call_frame.h"
-#include "kernel_mode/context.h"
 #include "kernel_mode/latch.h"
 #include "kernel_mode/ticket.h"
 #include "platform/dispatch.h"
 
-static slip_status_t slip__launch_refuse_id(const slip_context_t *context, int32_t id) {
+slip_status_t slip__launch_refuse_id(const slip_context_t *context, int32_t id) {
   // Close shuts the gates after it has changed the state: the state is the better answer.
   if (slip__context_state(context) != SLIP_CONTEXT_READY) return slip__context_refuse_state(context, "launch");
   return SLIP_STATUS(SLIP_CODE_NOT_PREPARED,
@@ -43,16 +43,16 @@ static slip_status_t slip__launch_refuse_frame(const slip_context_t *context, co
 }
 
 // The gate of |registration| is entered.
-static inline slip_status_t slip__launch_check_frame(const slip_context_t *context, const slip__registration_t *registration,
-                                                     const slip_launch_record_t *record, slip__frame_view_t *view) {
-  if (__builtin_expect(!record->frame || !slip__frame_view(record->frame, view), 0)) {
+inline slip_status_t slip__launch_check_frame(const slip_context_t *context, const slip__registration_t *registration,
+                                              const slip_frame_t *frame, int32_t id, slip__frame_view_t *view) {
+  if (__builtin_expect(!frame || !slip__frame_view(frame, view), 0)) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "frame is %s, expected one that slip_frame_initialize() has built",
-                       record->frame ? "not initialised" : "NULL");
+                       frame ? "not initialised" : "NULL");
   }
   bool same = view->signature_hash == registration->signature_hash && view->tensor_count == registration->tensor_count &&
               view->scalar_count == registration->scalar_count && view->device.platform == context->device.platform &&
               view->device.ordinal == context->device.ordinal;
-  return __builtin_expect(same, 1) ? slip_ok_status() : slip__launch_refuse_frame(context, registration, view, record->id);
+  return __builtin_expect(same, 1) ? slip_ok_status() : slip__launch_refuse_frame(context, registration, view, id);
 }
 
 static inline void slip__launch_copy_arguments(const slip__frame_view_t *view, slip_otensor_t *tensors, uint64_t *scalars) {
@@ -60,8 +60,8 @@ static inline void slip__launch_copy_arguments(const slip__frame_view_t *view, s
   memcpy(scalars, view->scalars, view->scalar_count * sizeof(*scalars));
 }
 
-static inline slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slot, const slip__registration_t *registration,
-                                             slip_otensor_t *tensors, const uint64_t *scalars) {
+inline slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slot, const slip__registration_t *registration,
+                                      slip_otensor_t *tensors, const uint64_t *scalars) {
   slip__run_t run = {.object = registration->object,
                      .entry = 0,
                      .tensor_count = registration->tensor_count,
@@ -83,8 +83,7 @@ static inline void slip__launch_count(_Atomic uint64_t *counter) {
   atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-// DEVICE means that the platform no longer knows what state the device is in; all other faults end with the run.
-static void slip__launch_poison_if_undefined(slip_context_t *context, slip_status_t status) {
+void slip__launch_poison_if_undefined(slip_context_t *context, slip_status_t status) {
   if (slip_status_code(status) == SLIP_CODE_DEVICE) slip__context_poison(context, slip_status_clone(status));
 }
 
@@ -125,7 +124,7 @@ static void slip__launch_device_side(void *user) {
   atomic_fetch_add_explicit(&context->left, 1, memory_order_release);
 }
 
-static slip_status_t slip__launch_check_stream(slip_context_t *context, slip_stream_t stream) {
+slip_status_t slip__launch_check_stream(slip_context_t *context, slip_stream_t stream) {
   int32_t device = -1;
   slip_capture_info_t capture;
   SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_stream_device(context->platform, stream, &device), "launching on a stream");
@@ -144,8 +143,8 @@ static slip_status_t slip__launch_check_stream(slip_context_t *context, slip_str
 }
 
 // |*out_enqueued|: the gate and the owner now belong to the ticket.
-static slip_status_t slip__launch_async(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
-                                        const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) {
+slip_status_t slip__launch_async(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
+                                 const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) {
   uint32_t epoch = 0;
   slip_ticket_t *ticket = NULL;
   bool handle = out_ticket != NULL;
@@ -176,7 +175,7 @@ static slip_status_t slip__launch_async(slip_context_t *context, slip__registrat
 }
 
 // An inline launch was the last user of a callable that was released meanwhile: its residency goes back here.
-static void slip__launch_sweep(slip_context_t *context) {
+void slip__launch_sweep(slip_context_t *context) {
   slip_status_t status = slip__context_enter(context, "launch");
   if (slip_status_is_ok(status)) {
     status = slip__registry_sweep(context);
@@ -191,7 +190,7 @@ static slip_status_t slip__launch_refused(const slip_launch_record_t *record, sl
   return status;
 }
 
-static slip_status_t slip__launch_null_stream(const slip_context_t *context) {
+slip_status_t slip__launch_null_stream(const slip_context_t *context) {
   return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
                      "stream is NULL, and the platform %s has no default stream; name a stream or SLIP_STREAM_INLINE",
                      context->platform_name);
@@ -221,7 +220,7 @@ static inline slip_status_t slip__launch(const slip_launch_record_t *record, sli
   slip__frame_view_t view;
   bool ran = false, enqueued = false;
   slip_status_t status = record->stream ? slip_ok_status() : slip__launch_null_stream(context);
-  if (slip_status_is_ok(status)) status = slip__launch_check_frame(context, registration, record, &view);
+  if (slip_status_is_ok(status)) status = slip__launch_check_frame(context, registration, record->frame, record->id, &view);
   if (slip_status_is_ok(status)) {
     status = record->stream == SLIP_STREAM_INLINE ? slip__launch_inline(context, registration, record, &view, &ran)
                                                   : slip__launch_async(context, registration, record, &view, out_ticket, &enqueued);

@@ -34,9 +34,9 @@ slip_status_t slip_context_stats(slip_context_t *context, slip_context_stats_t *
   pthread_mutex_unlock(&context->registry.lock);
   slip__stats_slots(context, &stats);
   // Retired first: read the other way round, a launch in between would count as retired but not as made.
-  stats.retired += slip__stats_read(&context->retired);
+  stats.retired += slip__stats_read(&context->retired) + slip__stats_read(&context->replay_retired);
   stats.faulted += slip__stats_read(&context->faulted);
-  stats.launches += slip__stats_read(&context->admitted);
+  stats.launches += slip__stats_read(&context->admitted) + slip__stats_read(&context->replay_admitted);
   stats.pending = atomic_load_explicit(&context->pending, memory_order_relaxed);
   stats.workers = slip__engine_thread_count(context->engine);
   slip__context_leave(context);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/allocator.h"
+#include "kernel_mode/graph.h"
 #include "kernel_mode/latch.h"
 #include "os/clock.h"
 
@@ -94,7 +95,7 @@ slip_status_t slip__ticket_create(slip_context_t *context, slip__registration_t 
   ticket->context = context;
   ticket->registration = registration;
   // Never empty: as many blocks as launches that may be pending.
-  ticket->arguments = slip__pool_take(&context->registry.arguments[registration->argument_class]);
+  if (registration) ticket->arguments = slip__pool_take(&context->registry.arguments[registration->argument_class]);
   atomic_store_explicit(&ticket->state, SLIP__TICKET_PENDING, memory_order_relaxed);
   atomic_store_explicit(&ticket->references, 2, memory_order_relaxed);
   if (handle) atomic_fetch_add_explicit(&context->shell, 1, memory_order_relaxed);
@@ -104,7 +105,7 @@ slip_status_t slip__ticket_create(slip_context_t *context, slip__registration_t 
 
 void slip__ticket_discard(slip_ticket_t *ticket, bool handle) {
   slip_context_t *context = ticket->context;
-  slip__pool_give(&context->registry.arguments[ticket->registration->argument_class], ticket->arguments);
+  if (ticket->registration) slip__pool_give(&context->registry.arguments[ticket->registration->argument_class], ticket->arguments);
   slip__ticket_free(ticket);
   if (handle) slip__context_shell_release(context);
 }
@@ -133,7 +134,8 @@ static void slip__ticket_retire(slip_ticket_t *ticket) {
   slip_context_t *context = ticket->context;
   slip__registration_t *registration = ticket->registration;
   uint32_t epoch = ticket->epoch;
-  slip__pool_give(&context->registry.arguments[registration->argument_class], ticket->arguments);
+  if (ticket->replay) slip__graph_retire(ticket);
+  if (registration) slip__pool_give(&context->registry.arguments[registration->argument_class], ticket->arguments);
   ticket->arguments = NULL;
   ticket->registration = NULL;
   if (ticket->release) ticket->release(ticket->user);
@@ -141,7 +143,7 @@ static void slip__ticket_retire(slip_ticket_t *ticket) {
   atomic_fetch_add_explicit(&context->retired, 1, memory_order_relaxed);
   atomic_store_explicit(&ticket->state, SLIP__TICKET_RETIRED, memory_order_release);
   slip__ticket_unreference(ticket);
-  slip__registry_leave(&context->registry, registration);
+  if (registration) slip__registry_leave(&context->registry, registration);
   slip__tickets_count_out(context, epoch);
 }
 

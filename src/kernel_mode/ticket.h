@@ -28,6 +28,7 @@
 #define SLIPSTREAM_SRC_KERNEL_MODE_TICKET_H_
 
 #include "kernel_mode/context.h"
+#include "slipstream/graph.h"
 
 typedef enum slip__ticket_state_e {
   SLIP__TICKET_PENDING,
@@ -43,7 +44,8 @@ struct slip_ticket_t {
   slip__registration_t *registration;
   slip_ticket_t *next;  // on the done stack
   slip_status_t result;
-  void *arguments;  // tensors, then scalars
+  void *arguments;       // tensors, then scalars
+  slip_graph_t *replay;  // a whole replay (graph.c) instead of a registration and its arguments; else NULL
   void (*release)(void *user);
   void *user;
   uint32_t epoch;
@@ -57,6 +59,7 @@ slip_status_t slip__tickets_admit(slip_context_t *context, bool no_wait, uint32_
 // Takes back an admission that came to nothing.
 void slip__tickets_revoke(slip_context_t *context, uint32_t epoch);
 // A PENDING ticket with an argument block for |registration|, whose gate the caller has entered; |handle|: with a reference for the caller.
+// |registration| NULL: for a replay, which the caller enters as |replay|.
 // OUT_OF_MEMORY only in the from_heap case.
 slip_status_t slip__ticket_create(slip_context_t *context, slip__registration_t *registration, bool handle,
                                   slip_ticket_t **out) SLIP_MUST_USE;
