@@ -9,7 +9,18 @@
 //   CLOSING          close began; it failed and is owed                 close (may be repeated)
 //   CLOSED           close succeeded                                    destroy
 //
-// One context per device and process. All functions are thread-safe unless they say otherwise.
+// One context per device and process. All functions are thread-safe unless they say otherwise. In the child of a process that had claimed
+// kernel mode every function that returns a status returns FORKED, touches nothing of the parent's and never blocks; those that return none
+// do nothing or tell what the parent's context was at the fork.
+//
+// Ending. Whoever opened closes, while the device is still alive: a framework's adapter hooks the framework's own teardown (its shutdown
+// function or an atexit handler that it registers after the framework's, which therefore runs before it), and there closes and destroys.
+// There is no exit handler of our own that closes: it could not know whether the device is still there, and an exit may come from any
+// thread, with launches in flight. A context still open when the process ends is left as it is, told in one line on stderr.
+//
+// A broken device (a sticky fault) cannot give anything back: each close returns DEVICE and keeps everything, until the process ends.
+// Nothing here ever resets it. If somebody else did, the context's handles mean nothing any more: close then ends (CLOSED), and returns
+// DEVICE once to tell so.
 #ifndef SLIPSTREAM_CONTEXT_H_
 #define SLIPSTREAM_CONTEXT_H_
 
@@ -40,7 +51,7 @@ typedef struct slip_context_options_t {
   int32_t device;                             // must be the caller's current device
   const char *platform;                       // NULL: "cpu"
   const char *target;                         // NULL: the best the device runs
-  uint64_t generation;                        // 0: minted from the process-wide counter
+  uint64_t generation;                        // 0: minted from the process-wide counter; at most INT64_MAX
   uint32_t task_window[SLIP_RING_COUNT];      // tasks in flight per scope depth: power of two in [4, INT32_MAX]; 0: 16384
   uint64_t heap_bytes[SLIP_RING_COUNT];       // intermediates per scope depth: >= 1024; 0: 64 MiB reserved, committed as used
   uint32_t dependency_pool[SLIP_RING_COUNT];  // in [4, INT32_MAX]; 0: 65536
@@ -81,7 +92,8 @@ typedef enum slip_context_bits_e {
 // differing field. Concurrent opens: one does the work, all get its result. Each success must be matched by one slip_context_destroy()
 // after close. May block on device work; not allowed in a capture.
 //
-// |*out| is set whenever there is a context to close: on success, and when a failed open still owes teardown (state FAILED); else NULL.
+// |*out| is set whenever there is a context to close: on success, and when a failed open still owes teardown (state FAILED), which needs
+// close and one slip_context_destroy() as well; else NULL.
 // Status: INVALID_ARGUMENT, NOT_FOUND (platform), UNSUPPORTED, INCOMPATIBLE, MODE_CONFLICT, CONFLICT, RECURSIVE, FORKED,
 // CAPTURE_UNSUPPORTED, OUT_OF_MEMORY, BUSY (closing right now), INVALID_STATE (an earlier close failed and must be repeated by whoever
 // holds the context), DEVICE.
@@ -153,9 +165,11 @@ SLIP_API slip_status_t slip_ticket_query(slip_ticket_t *ticket) SLIP_MUST_USE;
 // Gives the reference back; the launch goes on. NULL is fine.
 SLIP_API void slip_ticket_release(slip_ticket_t *ticket);
 
-// Blocks until every launch made before the call has retired. INVALID_STATE, CAPTURE_UNSUPPORTED, POISONED, or the hook's failure.
+// Blocks until every launch made before the call has retired. INVALID_STATE (also from inside another call on the context, such as the
+// synchronize hook), CAPTURE_UNSUPPORTED, POISONED, or the hook's failure.
 SLIP_API slip_status_t slip_context_drain(slip_context_t *context) SLIP_MUST_USE;
-// Staged teardown (30.8). A failed close keeps what is left and may be repeated; a closed context stays closed (OK). CAPTURE_UNSUPPORTED,
+// Staged teardown (30.8). A failed close keeps what is left and may be repeated; a closed context stays closed (OK). DEVICE with the state
+// CLOSED tells of a device that was reset under the context (above), and is not to be repeated. CAPTURE_UNSUPPORTED,
 // FORKED, BUSY (another thread is closing, or graphs that hold captured launches are alive: destroy them), INVALID_STATE (called from
 // inside another call on the context), and what a stage returned.
 SLIP_API slip_status_t slip_context_close(slip_context_t *context) SLIP_MUST_USE;

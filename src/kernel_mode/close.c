@@ -11,8 +11,12 @@
 //   HOST       slots, argument pools                                  -          only the shell is left, with all gates shut
 //
 // A failed stage keeps what it could not give back, and the stages after it, which may need it, do not run; the next close begins with it.
-// Device errors change nothing here: there is no reset to try, the device is not ours. A failed open runs the same stages over what it had
-// made: each skips what is not there.
+// A failed open runs the same stages over what it had made: each skips what is not there.
+//
+// Device errors change nothing here: there is no reset to try, the device is not ours. On a broken device the frees fail, so that each
+// close returns DEVICE and the context stays CLOSING until the process ends (open.c reports it and leaves it to the system). If somebody
+// else resets the device, our handles are gone: the platform answers INVALID_ARGUMENT to each, which counts as given back (there is nothing
+// to keep or to try again), close ends with the context CLOSED and tells once, as DEVICE.
 #include <inttypes.h>
 
 #include "base/allocator.h"
@@ -85,8 +89,9 @@ static slip_status_t slip__close_engine(slip_context_t *context) {
 
 static slip_status_t slip__close_device(slip_context_t *context) {
   if (!context->device_block) return slip_ok_status();
-  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_memory_free(context->platform, context->device.ordinal, context->device_block),
-                                 "freeing the argument blocks of the run slots");
+  SLIP_RETURN_IF_ERROR_ANNOTATED(
+      slip__context_given_back(context, slip_memory_free(context->platform, context->device.ordinal, context->device_block)),
+      "freeing the argument blocks of the run slots");
   context->device_block = NULL;
   return slip_ok_status();
 }
@@ -113,8 +118,10 @@ static const slip__close_stage_t slip__close_stages[] = {
     {"freeing host memory", slip__close_host},
 };
 
-slip_status_t slip__context_teardown(slip_context_t *context) {
-  const uint32_t count = (uint32_t)(sizeof(slip__close_stages) / sizeof(slip__close_stages[0]));
+static const uint32_t slip__close_stage_count = (uint32_t)(sizeof(slip__close_stages) / sizeof(slip__close_stages[0]));
+
+static slip_status_t slip__close_stages_run(slip_context_t *context) {
+  const uint32_t count = slip__close_stage_count;
   for (; context->close_stage < count; ++context->close_stage) {
     const slip__close_stage_t *stage = &slip__close_stages[context->close_stage];
     SLIP_RETURN_IF_ERROR_ANNOTATED(stage->run(context), "while %s (stage %" PRIu32 " of %" PRIu32 "); what is left is kept, close again",
@@ -123,20 +130,50 @@ slip_status_t slip__context_teardown(slip_context_t *context) {
   return slip_ok_status();
 }
 
-// |closing| is ours.
+slip_status_t slip__context_teardown(slip_context_t *context) {
+  slip_status_t status = slip_ok_status();
+  // Nothing is left but that the last attempt could not unbind the device.
+  if (context->close_stage == slip__close_stage_count) return status;
+  // Whoever took nothing from the platform does not touch it: not even its device binding, which is somebody else's.
+  if (!context->platform_used) return slip__close_stages_run(context);
+  SLIP__CONTEXT_BOUND(status, context, slip__close_stages_run(context));
+  return status;
+}
+
+// The context is closed; what its caller should know all the same.
+static slip_status_t slip__close_tell_stale(const slip_context_t *context) {
+  slip_status_t first = slip_status_clone(atomic_load_explicit(&context->staled, memory_order_acquire));
+  if (slip_status_is_ok(first)) return first;
+  return slip_status_join(
+      SLIP_STATUS(SLIP_CODE_DEVICE,
+                  "the context of %s:%d is closed, but the platform no longer knew %" PRIu32
+                  " of its resources: somebody reset the device under it; there is nothing left to close (the first answer follows)",
+                  context->platform_name, context->device.ordinal, atomic_load_explicit(&context->stale, memory_order_relaxed)),
+      first);
+}
+
+// |closing| is ours. On success the context is CLOSED, which is the last access to it: whoever sees that may give the last reference back.
 static slip_status_t slip__close_run(slip_context_t *context) {
   slip_context_state_e state = slip__context_state(context);
-  if (state == SLIP_CONTEXT_CLOSED) return slip_ok_status();
-  if (state == SLIP_CONTEXT_INITIALIZING) return slip__context_refuse_state(context, "close");
+  if (state == SLIP_CONTEXT_INITIALIZING) {
+    slip_status_t refusal = slip__context_refuse_state(context, "close");
+    atomic_store_explicit(&context->closing, 0, memory_order_release);
+    return refusal;
+  }
   atomic_store_explicit(&context->state, SLIP_CONTEXT_CLOSING, memory_order_seq_cst);
-  slip_status_t status = slip_ok_status();
-  SLIP__CONTEXT_BOUND(status, context, slip__context_teardown(context));
-  if (!slip_status_is_ok(status))
-    return slip_status_annotate(status, "closing the context of %s:%d", context->platform_name, context->device.ordinal);
+  slip__context_inside_begin(context);
+  slip_status_t status = slip__context_teardown(context);
+  slip__context_inside_end(context);
+  if (!slip_status_is_ok(status)) {
+    status = slip_status_annotate(status, "closing the context of %s:%d", context->platform_name, context->device.ordinal);
+    atomic_store_explicit(&context->closing, 0, memory_order_release);
+    return status;
+  }
+  status = slip__close_tell_stale(context);
   // Gone from the table before it is CLOSED, so that an open after this close finds the device free.
   slip__context_forget(context);
   atomic_store_explicit(&context->state, SLIP_CONTEXT_CLOSED, memory_order_release);
-  return slip_ok_status();
+  return status;
 }
 
 slip_status_t slip_context_close(slip_context_t *context) {
@@ -148,11 +185,9 @@ slip_status_t slip_context_close(slip_context_t *context) {
   if (slip__context_state(context) == SLIP_CONTEXT_CLOSED) return slip_ok_status();
   SLIP_RETURN_IF_ERROR(slip__context_refuse_capture(context->platform, "close"));
   uint32_t idle = 0;
-  if (!atomic_compare_exchange_strong_explicit(&context->closing, &idle, 1, memory_order_acq_rel, memory_order_relaxed)) {
-    return SLIP_STATUS(SLIP_CODE_BUSY, "another close of the context of %s:%d is running; wait for it", context->platform_name,
-                       context->device.ordinal);
-  }
-  slip_status_t status = slip__close_run(context);
-  atomic_store_explicit(&context->closing, 0, memory_order_release);
-  return status;
+  if (atomic_compare_exchange_strong_explicit(&context->closing, &idle, 1, memory_order_acq_rel, memory_order_relaxed))
+    return slip__close_run(context);
+  if (slip__context_state(context) == SLIP_CONTEXT_CLOSED) return slip_ok_status();  // the other one has just finished
+  return SLIP_STATUS(SLIP_CODE_BUSY, "another close of the context of %s:%d is running; wait for it", context->platform_name,
+                     context->device.ordinal);
 }

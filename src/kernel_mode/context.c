@@ -46,6 +46,25 @@ slip_status_t slip__context_require_ready(const slip_context_t *context, const c
   return slip_ok_status();
 }
 
+void slip__context_inside_begin(const slip_context_t *context) {
+  if (!slip__inside) slip__inside = context;
+  if (slip__inside == context) ++slip__inside_depth;
+}
+
+void slip__context_inside_end(const slip_context_t *context) {
+  if (slip__inside == context && --slip__inside_depth == 0) slip__inside = NULL;
+}
+
+slip_status_t slip__context_given_back(slip_context_t *context, slip_status_t status) {
+  slip_status_t none = NULL;
+  if (slip_status_code(status) != SLIP_CODE_INVALID_ARGUMENT) return status;
+  atomic_fetch_add_explicit(&context->stale, 1, memory_order_relaxed);
+  // Release: pairs with the acquire of close, which tells.
+  if (!atomic_compare_exchange_strong_explicit(&context->staled, &none, status, memory_order_acq_rel, memory_order_relaxed))
+    slip_status_free(status);
+  return slip_ok_status();
+}
+
 slip_status_t slip__context_refuse_capture(slip_platform_t *platform, const char *what) {
   slip_capture_info_t capture;
   SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_thread_capture_info(platform, &capture), "asking for captures before %s", what);
@@ -61,8 +80,7 @@ slip_status_t slip__context_refuse_capture(slip_platform_t *platform, const char
 slip_status_t slip__context_enter(slip_context_t *context, const char *what) {
   SLIP_RETURN_IF_ERROR(slip__context_require_ready(context, what));
   if (!slip__gate_enter(&context->operations, SLIP__OPERATIONS_ID)) return slip__context_refuse_state(context, what);
-  if (!slip__inside) slip__inside = context;
-  if (slip__inside == context) ++slip__inside_depth;
+  slip__context_inside_begin(context);
   return slip_ok_status();
 }
 
@@ -74,7 +92,7 @@ slip_status_t slip__context_enter_outside_capture(slip_context_t *context, const
 }
 
 void slip__context_leave(slip_context_t *context) {
-  if (slip__inside == context && --slip__inside_depth == 0) slip__inside = NULL;
+  slip__context_inside_end(context);
   // seq_cst by the fence: close changes the gate, then sleeps on |signal|.
   if (slip__gate_leave(&context->operations)) {
     atomic_thread_fence(memory_order_seq_cst);
@@ -98,6 +116,7 @@ void slip__context_shell_release(slip_context_t *context) {
   if (context->output_directory) slip__free(allocator, context->output_directory, __builtin_strlen(context->output_directory) + 1);
   slip_status_free(context->result);
   slip_status_free(atomic_load_explicit(&context->poison, memory_order_relaxed));
+  slip_status_free(atomic_load_explicit(&context->staled, memory_order_relaxed));
   slip__free_aligned(allocator, context, sizeof(*context), _Alignof(slip_context_t));
 }
 
@@ -237,6 +256,8 @@ slip_status_t slip_context_signature(slip_context_t *context, int32_t id, slip_s
 }
 
 slip_status_t slip_context_drain(slip_context_t *context) {
+  if (context && slip__context_inside() == context && !slip__latch_forked())
+    return SLIP_STATUS(SLIP_CODE_INVALID_STATE, "drain was called from inside another call on the same context; return from it first");
   SLIP_RETURN_IF_ERROR(slip__context_enter_outside_capture(context, "drain"));
   slip_status_t status = slip_ok_status();
   if (context->options.synchronize_hook)

@@ -79,10 +79,13 @@ struct slip_context_t {
   slip__gate_t operations;
   pthread_mutex_t drain_lock;
   bool drain_lock_made;
-  _Atomic uint32_t closing;  // 1: some thread is in close
-  uint32_t close_stage;      // the closing thread's
-  uint32_t scratch_bytes;    // reserved in the engine; under the registry's lock
-  _Atomic uint32_t graphs;   // recordings that their owner has not destroyed
+  _Atomic uint32_t closing;       // 1: some thread is in close; stays 1 once the context is CLOSED
+  uint32_t close_stage;           // the closing thread's
+  bool platform_used;             // fixed: open got as far as asking the platform for something to keep
+  _Atomic uint32_t stale;         // handles that the platform no longer knew when they were to be given back
+  _Atomic(slip_status_t) staled;  // what it said to the first of them
+  uint32_t scratch_bytes;         // reserved in the engine; under the registry's lock
+  _Atomic uint32_t graphs;        // recordings that their owner has not destroyed
 
   // the process table's
   slip_context_t *next;
@@ -120,8 +123,10 @@ void slip__context_leave(slip_context_t *context);
 slip_status_t slip__context_refuse_capture(slip_platform_t *platform, const char *what) SLIP_MUST_USE;
 // Enters, for what must not be done in a capture.
 slip_status_t slip__context_enter_outside_capture(slip_context_t *context, const char *what) SLIP_MUST_USE;
-// The context in whose operation the calling thread is; NULL if none.
+// The context in whose operation the calling thread is; NULL if none. Close is one, though it does not enter.
 const slip_context_t *slip__context_inside(void);
+void slip__context_inside_begin(const slip_context_t *context);
+void slip__context_inside_end(const slip_context_t *context);
 
 // Frees the memory when the last shell reference goes.
 void slip__context_shell_release(slip_context_t *context);
@@ -132,6 +137,11 @@ void slip__slot_release(slip_context_t *context, int32_t slot);
 // All slots at once, without waiting; false if one is busy.
 bool slip__slot_acquire_all(slip_context_t *context);
 void slip__slot_release_all(slip_context_t *context);
+
+// What a platform call that gives back a resource of the context returned. OK also if the platform does not know the handle any more
+// (INVALID_ARGUMENT: somebody reset the device under us): then there is nothing left to give back, the record goes, and close tells. Any
+// other failure: the caller keeps its record and tries again. Consumes |status|.
+slip_status_t slip__context_given_back(slip_context_t *context, slip_status_t status) SLIP_MUST_USE;
 
 // The stages of close from |close_stage| on (close.c); open uses them to undo what it did. The failed stage is repeated by the next call.
 slip_status_t slip__context_teardown(slip_context_t *context) SLIP_MUST_USE;

@@ -308,7 +308,7 @@ SLIP_TEST(context_close_from_inside_is_refused) {
   SLIP_CHECK_EQ(hook.close_code, SLIP_CODE_INVALID_STATE);
   SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_READY);
   SLIP_CHECK_OK(slip_context_close(context));
-  SLIP_CHECK_EQ(hook.close_code, SLIP_CODE_BUSY);
+  SLIP_CHECK_EQ(hook.close_code, SLIP_CODE_INVALID_STATE);
   SLIP_CHECK_OK(slip_context_destroy(context));
 }
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/allocator.h"
 #include "kernel_mode/latch.h"
@@ -39,16 +40,32 @@ void slip__contexts_unlock(void) {
   pthread_mutex_unlock(&slip__contexts.lock);
 }
 
-// Contexts still open when the process ends stay as they are: their device may be gone, their threads may be running. They are told about,
-// since somebody forgot a close.
-__attribute__((destructor)) static void slip__contexts_report(void) {
-  if (slip__latch_forked()) return;
-  for (slip_context_t *c = slip__contexts.first; c; c = c->next) {
-    (void)fprintf(stderr,
-                  "slipstream: the context of %s:%d (generation %" PRIu64
-                  ") was not closed before the process ended; its resources are left to the system\n",
-                  c->platform_name, c->device.ordinal, c->generation);
+// Other threads still run while a process exits, and one of them may hold the table for a moment; a process must end all the same.
+static bool slip__contexts_lock_soon(void) {
+  for (int i = 0; i < 1000; ++i) {
+    if (pthread_mutex_trylock(&slip__contexts.lock) == 0) return true;
+    const struct timespec pause = {0, 100000};
+    (void)nanosleep(&pause, NULL);
   }
+  return false;
+}
+
+// Contexts still open when the process ends stay as they are (anchored): their device may be gone, their threads may be running, launches
+// may be in flight. Nothing of them is touched. They are told about, one line each, since somebody forgot a close.
+__attribute__((destructor)) static void slip__contexts_report(void) {
+  char lines[4][256];
+  uint32_t count = 0;
+  if (slip__latch_forked() || !slip__contexts_lock_soon()) return;
+  for (const slip_context_t *c = slip__contexts.first; c; c = c->next, ++count) {
+    if (count >= sizeof(lines) / sizeof(lines[0])) continue;
+    (void)snprintf(lines[count], sizeof(lines[0]),
+                   "slipstream: the context of %s:%d (generation %" PRIu64
+                   ") was not closed before the process ended; its resources are left to the system",
+                   c->platform_name, c->device.ordinal, c->generation);
+  }
+  slip__contexts_unlock();
+  for (uint32_t i = 0; i < count && i < sizeof(lines) / sizeof(lines[0]); ++i) (void)fprintf(stderr, "%s\n", lines[i]);
+  if (count > sizeof(lines) / sizeof(lines[0])) (void)fprintf(stderr, "slipstream: and %" PRIu32 " more\n", count - 4);
 }
 
 static slip_context_t *slip__contexts_find(slip_device_t device) {
@@ -162,6 +179,8 @@ static slip_status_t slip__open_engine(slip_context_t *context) {
 
 static slip_status_t slip__open_build(slip_context_t *context) {
   slip_status_t status = slip__open_host_memory(context);
+  // From here on the platform may hold something of ours.
+  if (slip_status_is_ok(status)) context->platform_used = true;
   if (slip_status_is_ok(status)) status = slip__open_device_block(context);
   if (slip_status_is_ok(status)) status = slip__open_engine(context);
   return slip_status_annotate(status, "opening a context on %s:%d", context->platform_name, context->device.ordinal);
@@ -213,8 +232,7 @@ static slip_status_t slip__open_first(slip_context_t *context, const slip__plan_
   bool owed = false, last = false;
   SLIP__CONTEXT_BOUND(status, context, slip__open_build(context));
   if (!slip_status_is_ok(status)) {
-    slip_status_t undo = slip_ok_status();
-    SLIP__CONTEXT_BOUND(undo, context, slip__context_teardown(context));
+    slip_status_t undo = slip__context_teardown(context);
     owed = !slip_status_is_ok(undo);
     if (owed) undo = slip_status_annotate(undo, "the teardown is owed: close the context, repeatedly if need be");
     status = slip_status_join(status, undo);

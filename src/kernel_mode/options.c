@@ -83,6 +83,8 @@ slip_status_t slip__options_check(const slip_context_options_t *options) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "workspace_budget_bytes is %" PRIu64 ", expected 0 (no limit) or at least 1024",
                        options->workspace_budget_bytes);
   }
+  // Numbers minted later are larger and must not wrap to 0.
+  SLIP_RETURN_IF_ERROR(slip__options_check_limit("generation", options->generation, INT64_MAX));
   SLIP_RETURN_IF_ERROR(slip__options_check_limit("scheduler_threads", options->scheduler_threads, 1024));
   SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_in_flight", options->max_in_flight, SLIP__MAX_SLOTS));
   SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_pending", options->max_pending, SLIP__MAX_PENDING));

@@ -72,6 +72,8 @@ SLIP_TEST(options_out_of_range_are_refused_by_name) {
       SLIP_OPTIONS_CASE(max_in_flight, 65, INVALID_ARGUMENT, "max_in_flight is 65"),
       SLIP_OPTIONS_CASE(max_pending, SLIP__MAX_PENDING + 1, INVALID_ARGUMENT, "max_pending"),
       SLIP_OPTIONS_CASE(max_callables, SLIP__MAX_CALLABLES + 1, INVALID_ARGUMENT, "max_callables"),
+      SLIP_OPTIONS_CASE(generation, (uint64_t)INT64_MAX + 1, INVALID_ARGUMENT, "generation is"),
+      SLIP_OPTIONS_CASE(generation, INT64_MAX, OK, NULL),
       SLIP_OPTIONS_CASE(flags, 0x80, INVALID_ARGUMENT, "0x80 is unknown"),
       SLIP_OPTIONS_CASE(reserved, 7, INVALID_ARGUMENT, "reserved is 7"),
       SLIP_OPTIONS_CASE(diagnostics, 1, INVALID_ARGUMENT, "output_directory"),

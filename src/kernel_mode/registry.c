@@ -76,7 +76,7 @@ static bool slip__registry_drop(slip_context_t *context, slip__resident_t *resid
 // Lock not held; |resident| is UNLOADING, hence ours alone.
 static slip_status_t slip__registry_unload(slip_context_t *context, slip__resident_t *resident) {
   slip__registry_t *registry = &context->registry;
-  slip_status_t status = slip__resident_unload(resident, context->platform);
+  slip_status_t status = slip__resident_unload(context, resident);
   pthread_mutex_lock(&registry->lock);
   if (slip_status_is_ok(status)) {
     slip__registry_unlink(registry, resident);

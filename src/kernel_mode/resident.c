@@ -79,15 +79,16 @@ slip_status_t slip__resident_load(slip_context_t *context, const slip_image_view
     status = SLIP_STATUS(SLIP_CODE_CORRUPT, "the object does not export %s; rebuild the image", SLIP_OBJECT_SYMBOL);
   }
   if (slip_status_is_ok(status)) status = slip__resident_check_object(symbol, view);
-  if (!slip_status_is_ok(status)) return slip_status_join(status, slip__resident_unload(resident, context->platform));
+  if (!slip_status_is_ok(status)) return slip_status_join(status, slip__resident_unload(context, resident));
   resident->object = symbol;
   resident->scratch_bytes = slip__resident_scratch(resident->object);
   return slip_ok_status();
 }
 
-slip_status_t slip__resident_unload(slip__resident_t *resident, slip_platform_t *platform) {
+slip_status_t slip__resident_unload(slip_context_t *context, slip__resident_t *resident) {
   if (!resident->module) return slip_ok_status();
-  SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_module_unload(platform, resident->module), "unloading a callable's code");
+  SLIP_RETURN_IF_ERROR_ANNOTATED(slip__context_given_back(context, slip__platform_module_unload(context->platform, resident->module)),
+                                 "unloading a callable's code");
   resident->module = NULL;
   resident->object = NULL;
   return slip_ok_status();

@@ -10,7 +10,7 @@
 // then |resident->module| is still set.
 slip_status_t slip__resident_load(slip_context_t *context, const slip_image_view_t *view, slip__resident_t *resident) SLIP_MUST_USE;
 // Without the lock. On failure the module stays.
-slip_status_t slip__resident_unload(slip__resident_t *resident, slip_platform_t *platform) SLIP_MUST_USE;
+slip_status_t slip__resident_unload(slip_context_t *context, slip__resident_t *resident) SLIP_MUST_USE;
 // What the object must keep, apart from the loading: for tests.
 slip_status_t slip__resident_check_object(const slip_object_t *object, const slip_image_view_t *view) SLIP_MUST_USE;
 
