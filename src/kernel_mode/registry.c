@@ -316,7 +316,8 @@ slip_status_t slip__registry_sweep(slip_context_t *context) {
   slip__registry_t *registry = &context->registry;
   slip_status_t status = slip_ok_status();
   pthread_mutex_lock(&registry->lock);
-  atomic_store_explicit(&registry->sweep_wanted, 0, memory_order_relaxed);
+  // An exchange and no store: that could reach memory after the look at the gates, and wipe out the request of a user who left in between.
+  (void)atomic_exchange_explicit(&registry->sweep_wanted, 0, memory_order_acq_rel);
   slip__resident_t *list = slip__registry_collect(context);
   pthread_mutex_unlock(&registry->lock);
   while (list) {

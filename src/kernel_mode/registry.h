@@ -102,7 +102,9 @@ static inline slip__registration_t *slip__registry_enter(slip__registry_t *regis
   return registration;
 }
 static inline void slip__registry_leave(slip__registry_t *registry, slip__registration_t *registration) {
-  if (__builtin_expect(slip__gate_leave(&registration->gate), 0)) atomic_store_explicit(&registry->sweep_wanted, 1, memory_order_release);
+  // An exchange, as the sweeper's is: if the sweeper's comes later it sees that nobody is inside, else |sweep_wanted| stays 1.
+  if (__builtin_expect(slip__gate_leave(&registration->gate), 0))
+    (void)atomic_exchange_explicit(&registry->sweep_wanted, 1, memory_order_acq_rel);
 }
 // Gives back closed registrations that nobody uses and unloads what they leave behind. The first failure; the rest is done all the same.
 // Blocks on the platform.

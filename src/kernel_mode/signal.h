@@ -3,11 +3,12 @@
 //
 //   changer                                        sleeper
 //   C1 change the condition (seq_cst RMW)          S1 waiters += 1 (seq_cst)
-//   C2 load waiters (seq_cst); 0: done             S2 key = sequence
-//   C3 sequence += 1, wake all                     S3 check the condition (seq_cst load); true: go on
+//   C2 load waiters (seq_cst); 0: done             S2 key = sequence (seq_cst load)
+//   C3 sequence += 1, wake all                     S3 check the condition (seq_cst or acquire load); true: go on
 //                                                  S4 futex wait while sequence == key
 // No wake-up is lost: if S3 does not see C1, then S3 precedes C1 in the order of sequentially consistent operations, hence S1 precedes C2,
-// which sees the sleeper; C3 then changes |sequence| after S2 read it, so S4 does not sleep or is woken.
+// which sees the sleeper; C3 then changes |sequence| after S2 read it, so S4 does not sleep or is woken. An acquire load at S3 is no member
+// of that order, but no machine lets it pass S2, the seq_cst load before it. Checked by signal.pml, also with store buffers.
 #ifndef SLIPSTREAM_SRC_KERNEL_MODE_SIGNAL_H_
 #define SLIPSTREAM_SRC_KERNEL_MODE_SIGNAL_H_
 

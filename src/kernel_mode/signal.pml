@@ -11,8 +11,8 @@
 // Shown: no wake-up is lost: nobody is asleep when all changes were made and all changers have returned. A futex wait without a time-out
 // that ends for nothing (a signal of the system) is the S4 that does not sleep.
 //
-// Why C1, C2, S1, S3 are seq_cst. With STORE_BUFFER each store of C1 or S1 first goes to the thread's own buffer and reaches memory at any
-// later time, as release/acquire would allow; a seq_cst operation empties the buffer. With both fences (the plain STORE_BUFFER check)
+// Why C1, C2, S1 and S2 are seq_cst. With STORE_BUFFER each store of C1 or S1 first goes to the thread's own buffer and reaches memory at any
+// later time, as release/acquire would allow; a seq_cst operation empties the buffer. With both (the plain STORE_BUFFER check)
 // nothing is lost; without one of the two, C2 and S3 both see the old values, and a sleeper sleeps for ever.
 //
 // check: safety

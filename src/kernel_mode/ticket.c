@@ -148,7 +148,8 @@ static void slip__ticket_retire(slip_ticket_t *ticket) {
 }
 
 bool slip__tickets_reap(slip_context_t *context) {
-  if (atomic_load_explicit(&context->done, memory_order_relaxed) == NULL) return false;
+  // seq_cst: the look at a condition of those who then sleep (S3 of signal.h).
+  if (atomic_load_explicit(&context->done, memory_order_seq_cst) == NULL) return false;
   slip_ticket_t *list = atomic_exchange_explicit(&context->done, NULL, memory_order_seq_cst), *oldest = NULL;
   bool any = list != NULL;
   while (list) {
