@@ -7,12 +7,12 @@
 
 #include "os/fault.h"
 
-slip_status_t slip__memory_reserve(size_t size, void **out) {
+static slip_status_t slip__memory_map(size_t size, int protection, void **out) {
   *out = NULL;
   int error = slip__os_fault(SLIP__OS_CALL_MAP);
   void *memory = MAP_FAILED;
   if (error == 0) {
-    memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    memory = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) error = errno;
   }
   if (error != 0) {
@@ -21,6 +21,14 @@ slip_status_t slip__memory_reserve(size_t size, void **out) {
   }
   *out = memory;
   return slip_ok_status();
+}
+
+slip_status_t slip__memory_reserve(size_t size, void **out) {
+  return slip__memory_map(size, PROT_READ | PROT_WRITE, out);
+}
+
+slip_status_t slip__memory_reserve_unreachable(size_t size, void **out) {
+  return slip__memory_map(size, PROT_NONE, out);
 }
 
 void slip__memory_release(void *memory, size_t size) {

@@ -110,7 +110,8 @@ static slip_status_t slip__sim_check_options(const slip_sim_options_t *options) 
   return slip_ok_status();
 }
 
-slip_status_t slip__sim_config_set(const slip_sim_options_t *options) {
+// |*out|: what applies with |options| over the environment.
+static slip_status_t slip__sim_config_merge(const slip_sim_options_t *options, slip__sim_config_t *out) {
   slip_sim_options_t given = {0};
   if (options) {
     size_t size = options->struct_size;
@@ -120,15 +121,23 @@ slip_status_t slip__sim_config_set(const slip_sim_options_t *options) {
   }
   SLIP_RETURN_IF_ERROR(slip__sim_check_options(&given));
   SLIP_RETURN_IF_ERROR(slip__sim_config_load());
-  slip__sim_config_t config = slip__sim_environment;
-  if (given.flavour) config.flavour = given.flavour;
-  if (given.seed) config.seed = given.seed;
-  if (given.memory_bytes) config.memory_bytes = given.memory_bytes;
-  if (given.delay_ns) config.delay_ns = given.delay_ns == UINT64_MAX ? 0 : given.delay_ns;
-  if (given.max_streams) config.max_streams = given.max_streams;
-  if (given.max_events) config.max_events = given.max_events;
-  slip__sim_active = config;
+  *out = slip__sim_environment;
+  if (given.flavour) out->flavour = given.flavour;
+  if (given.seed) out->seed = given.seed;
+  if (given.memory_bytes) out->memory_bytes = given.memory_bytes;
+  if (given.delay_ns) out->delay_ns = given.delay_ns == UINT64_MAX ? 0 : given.delay_ns;
+  if (given.max_streams) out->max_streams = given.max_streams;
+  if (given.max_events) out->max_events = given.max_events;
   return slip_ok_status();
+}
+
+slip_status_t slip__sim_config_check(const slip_sim_options_t *options) {
+  slip__sim_config_t config;
+  return slip__sim_config_merge(options, &config);
+}
+
+slip_status_t slip__sim_config_set(const slip_sim_options_t *options) {
+  return slip__sim_config_merge(options, &slip__sim_active);
 }
 
 // --- the calling thread's current device

@@ -74,23 +74,27 @@ slip_status_t slip__sim_error(slip__sim_error_e error, const char *format, ...) 
 
 // --- violations and sticky faults
 
-static void slip__sim_record_locked(int32_t device, bool fatal, slip__sim_error_e error, const char *sentence) {
-  if (slip__sim_violations_seen < SLIP__SIM_KEPT_VIOLATIONS) {
-    char *text = slip__sim_violations[slip__sim_violations_seen];
-    if (device >= 0) {
-      (void)snprintf(text, sizeof(slip__sim_violations[0]), "device %d: %s%s", device, sentence,
-                     fatal ? " (the device is broken now)" : "");
-    } else {
-      (void)snprintf(text, sizeof(slip__sim_violations[0]), "%s", sentence);
-    }
-  }
-  ++slip__sim_violations_seen;
-  if (device < 0 || !fatal) return;
+static void slip__sim_break_locked(int32_t device, slip__sim_error_e error, const char *sentence) {
   slip__sim_fault_t *fault = &slip__sim_faults[device];
   if (atomic_load_explicit(&fault->broken, memory_order_relaxed)) return;  // the first one stays
   fault->error = error;
   (void)snprintf(fault->sentence, sizeof(fault->sentence), "%s", sentence);
   atomic_store_explicit(&fault->broken, 1, memory_order_release);
+}
+
+static void slip__sim_record_locked(int32_t device, bool fatal, const char *sentence) {
+  uint64_t index = slip__sim_violations_seen++;
+  if (index >= SLIP__SIM_KEPT_VIOLATIONS) return;
+  char place[32] = "";
+  if (device >= 0) (void)snprintf(place, sizeof(place), "device %d: ", device);
+  (void)snprintf(slip__sim_violations[index], sizeof(slip__sim_violations[0]), "%s%s%s", place, sentence,
+                 device >= 0 && fatal ? " (the device is broken now)" : "");
+}
+
+void slip__sim_device_break(int32_t device, slip__sim_error_e error, const char *sentence) {
+  (void)pthread_mutex_lock(&slip__sim_report_lock);
+  slip__sim_break_locked(device, error, sentence);
+  (void)pthread_mutex_unlock(&slip__sim_report_lock);
 }
 
 void slip__sim_violation(int32_t device, bool fatal, slip__sim_error_e error, const char *format, ...) {
@@ -100,7 +104,8 @@ void slip__sim_violation(int32_t device, bool fatal, slip__sim_error_e error, co
   (void)vsnprintf(sentence, sizeof(sentence), format, arguments);
   va_end(arguments);
   (void)pthread_mutex_lock(&slip__sim_report_lock);
-  slip__sim_record_locked(device, fatal, error, sentence);
+  slip__sim_record_locked(device, fatal, sentence);
+  if (device >= 0 && fatal) slip__sim_break_locked(device, error, sentence);
   (void)pthread_mutex_unlock(&slip__sim_report_lock);
 }
 

@@ -4,12 +4,13 @@
 //   part        holds                                                             lock
 //   config.c    options, seed, limits, per-thread current device                  atomics, set at rest
 //   report.c    violations, sticky device faults                                  its own, innermost
-//   memory.c    address space, allocations, guards, definedness, uses in flight   memory lock
+//   memory.c    the entries for memory; block.c, defined.c, use.c: allocations,
+//               guards, definedness, uses in flight                               memory lock
 //   stream.c    streams, their queues and threads                                 stream lock (the "board"), condition per stream
 //   event.c     events: last record                                               board
 //   capture.c   captures: one origin, one flat set of members, the nodes          board
 //   graph.c     instantiated graphs and their executions                          board
-//   module.c    loaded code                                                       -
+//   module.c    loaded code                                                       its own, nothing is taken under it
 //   control.c   slipstream/sim.h                                                  takes the others'
 //   sim.c       the function table                                                -
 //
@@ -43,6 +44,8 @@ slip_status_t slip__sim_config_load(void) SLIP_MUST_USE;
 const slip__sim_config_t *slip__sim_config(void);
 // INVALID_ARGUMENT names the option or environment variable.
 slip_status_t slip__sim_config_set(const slip_sim_options_t *options) SLIP_MUST_USE;
+// What slip__sim_config_set would answer.
+slip_status_t slip__sim_config_check(const slip_sim_options_t *options) SLIP_MUST_USE;
 // The calling thread's: the top of its push stack, else what slip_sim_set_device chose, else 0.
 int32_t slip__sim_current_device(void);
 // What slip_sim_set_device chooses: the top of the stack if something was pushed.
@@ -102,6 +105,8 @@ void slip__sim_violation(int32_t device, bool fatal, slip__sim_error_e error, co
 // The sticky fault of a broken device, else OK. Every entry that touches a device asks.
 slip_status_t slip__sim_check_device(int32_t device) SLIP_MUST_USE;
 bool slip__sim_device_broken(int32_t device);
+// Breaks a device without a violation; the first fault stays.
+void slip__sim_device_break(int32_t device, slip__sim_error_e error, const char *sentence);
 // Heals one device.
 void slip__sim_device_heal(int32_t device);
 // Forgets all violations and heals all devices.
@@ -126,7 +131,12 @@ extern _Atomic uint32_t slip__sim_running[SLIP__SIM_MAX_DEVICES];
 // NOT_PERMITTED (and a violation) from inside a host or device function. First line of every entry but device_map and device_unmap.
 slip_status_t slip__sim_enter(const char *call) SLIP_MUST_USE;
 
-// --- memory.c
+// Counts a call of the platform; |call| is a slip__platform_call_e (dispatch.h). (control.c)
+void slip__sim_count(uint32_t call);
+// Calls so far.
+uint64_t slip__sim_call_total(void);
+
+// --- memory.c (what a pointer may be used for, at the call) and use.c (while it is used)
 slip_status_t slip__sim_memory_allocate(int32_t device, uint64_t size_bytes, void **out) SLIP_MUST_USE;
 slip_status_t slip__sim_memory_free(int32_t device, void *memory) SLIP_MUST_USE;
 slip_status_t slip__sim_memory_copy(int32_t device, void *target, const void *source, uint64_t size_bytes, uint32_t kind) SLIP_MUST_USE;
@@ -149,7 +159,8 @@ typedef struct slip__sim_copy_t {
 } slip__sim_copy_t;
 // INVALID_VALUE, OUT_OF_MEMORY (staging). |capturing|: the copy becomes a node and will run many times.
 slip_status_t slip__sim_copy_prepare(int32_t device, slip__sim_copy_t *copy, bool capturing) SLIP_MUST_USE;
-// In a stream. Marks uses in flight while it copies; violations (freed meanwhile, read of undefined bytes) break the device.
+// In a stream. Marks uses in flight while it copies. Memory that was freed meanwhile breaks the device; undefined bytes that reach the host
+// are a violation.
 void slip__sim_copy_execute(int32_t device, const slip__sim_copy_t *copy);
 void slip__sim_copy_discard(slip__sim_copy_t *copy);
 // Operations that are enqueued and will touch |pointer|'s allocation (a host or device side): freeing it meanwhile is a violation.
@@ -158,6 +169,7 @@ void slip__sim_memory_release(const void *pointer);
 void slip__sim_memory_statistics(slip_sim_statistics_t *out);
 // Drops all allocations of |device| (device reset); -1: none alive is a precondition, tables are emptied.
 void slip__sim_memory_reset(int32_t device);
+void slip__sim_memory_watch_fork(void);
 
 // --- stream.c, event.c, capture.c, graph.c: the table's entries of the same names, and
 slip_status_t slip__sim_stream_create(int32_t device, slip_stream_t *out) SLIP_MUST_USE;
@@ -197,5 +209,8 @@ slip_status_t slip__sim_module_load(int32_t device, slip_const_bytes_t binary, s
 slip_status_t slip__sim_module_unload(slip_module_t module) SLIP_MUST_USE;
 slip_status_t slip__sim_module_symbol(slip_module_t module, const char *name, void **out) SLIP_MUST_USE;
 void slip__sim_module_statistics(slip_sim_statistics_t *out);
+// Unloads all modules of |device|.
+void slip__sim_module_reset(int32_t device);
+void slip__sim_module_watch_fork(void);
 
 #endif  // SLIPSTREAM_SRC_PLATFORM_SIM_SIM_H_
