@@ -170,7 +170,9 @@ static slip_status_t slip__build_link(slip__build_t *build) {
   slip_status_t status = slip__build_jobs_status(jobs, build->target_count);
   for (size_t i = 0; i < build->target_count && slip_status_is_ok(status); ++i) {
     if (!jobs[i].ran || jobs[i].result.exit_code == 0) continue;
-    slip__messages_linker((const char *)jobs[i].result.output.data, build->targets[i].target->name, build->diagnostics);
+    const slip__manifest_t *m = build->manifest;
+    const slip__link_names_t names = {build->targets[i].target->name, m->path, m->directory, m->sources, m->source_count};
+    slip__messages_linker((const char *)jobs[i].result.output.data, &names, build->diagnostics);
   }
   slip__jobs_free(jobs, build->target_count, build->allocator);
   SLIP_RETURN_IF_ERROR(status);

@@ -103,9 +103,9 @@ SLIP_TEST_TIMEOUT(build_errors_are_findings, 240) {
   check_refused(KERNEL_HEAD "void k_run(const slip_kargs_t *a) { (void)a; }\n", "c-compiler", "k_run", "src/k.c", 2);
   check_refused(KERNEL_HEAD "const char *when = __DATE__;\n" KERNEL_OPEN "}\n", "c-compiler", "reproducible", "src/k.c", 2);
   check_refused("void k_run(void) {}\n", "c-compiler", "k_run", "src/k.c", 1);  // also where the header is not asked for
-  check_refused("int unused_name;\n", "undefined-symbol", "k_run", "", 0);
+  check_refused("int unused_name;\n", "undefined-symbol", "k_run", "m.json", 0);
   check_refused(KERNEL_HEAD "float expf(float);\n" KERNEL_OPEN "*(float *)a->scratch = expf(*(float *)a->scratch);\n}\n",
-                "undefined-symbol", "expf", "", 0);
+                "undefined-symbol", "expf", "src/k.c", 0);
   check_refused(KERNEL_HEAD "int x; __attribute__((constructor)) static void c(void) { x = 1; }\n" KERNEL_OPEN "}\n", "object",
                 "constructor", "m.json", 0);
 }

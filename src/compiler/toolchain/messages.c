@@ -77,7 +77,49 @@ void slip__messages_compiler(const char *output, const char *directory, const ch
   slip__diagnostics_add(list, &finding, "the C compiler failed: %.*s", length, length ? output : "(no output)");
 }
 
-static void slip__message_undefined(const char *name, size_t length, const char *target, slip_diagnostics_t *list) {
+// The source that the linker calls |base|, a name without its folder; NULL if none or several are called so.
+static const char *slip__message_source(const slip__link_names_t *names, const char *base) {
+  const char *found = NULL;
+  for (size_t i = 0; i < names->source_count; ++i) {
+    const char *source = names->sources[i], *other = strrchr(source, '/') ? strrchr(source, '/') + 1 : source;
+    if (strcmp(base, other) != 0) continue;
+    if (found) return NULL;
+    found = source;
+  }
+  return found;
+}
+
+// The place in "[/usr/bin/ld: ]file:(.text+0x5): " or, with debugging information, "[/usr/bin/ld: ]file:line: ", which ends at |length|.
+// The file is a source or, where the linker knows none, an object: "<target>-<unit>.o", whose unit behind the last source is the generated
+// one.
+static void slip__message_link_place(const char *line, size_t length, const slip__link_names_t *names, char *file, size_t capacity,
+                                     slip__finding_t *finding) {
+  static const char linker[] = "ld: ";
+  char place[SLIP__PATH_CAPACITY];
+  const char *start = memmem(line, length, linker, sizeof(linker) - 1);
+  start = start ? start + sizeof(linker) - 1 : line;
+  while (length > 0 && (line[length - 1] == ' ' || line[length - 1] == ':')) --length;
+  if (start >= line + length || (size_t)(line + length - start) >= sizeof(place)) return;
+  memcpy(place, start, (size_t)(line + length - start));
+  place[line + length - start] = '\0';
+  char *section = strstr(place, ":(");
+  if (section) *section = '\0';
+  if (!section) (void)slip__message_place(place, &finding->line, &finding->column);
+  const char *base = strrchr(place, '/') ? strrchr(place, '/') + 1 : place, *source = slip__message_source(names, base);
+  unsigned target = 0, unit = 0;
+  bool object = sscanf(base, "%u-%u.o", &target, &unit) == 2;
+  if (object && unit < names->source_count) source = names->sources[unit];
+  if (source) {
+    slip__message_file(source, names->directory, "\n", file, capacity);
+    finding->file = file;
+  } else {
+    finding->line = finding->column = 0;
+    if (strcmp(base, "slip_glue.c") == 0 || (object && unit == names->source_count)) finding->file = names->manifest;
+  }
+}
+
+static void slip__message_undefined(const char *line, const char *mark, const char *name, size_t length, const slip__link_names_t *names,
+                                    slip_diagnostics_t *list) {
   static const char *const library[] = {"malloc", "calloc", "realloc", "free",   "printf", "fprintf",
                                         "puts",   "abort",  "exit",    "strlen", "strcmp", "pthread_"};
   static const char *const math[] = {"exp",  "log",   "pow",  "sin", "cos",  "tan",       "erf",  "floor",
@@ -93,11 +135,13 @@ static void slip__message_undefined(const char *name, size_t length, const char 
       hint = "a callable is a closed object without libm: put a polynomial of your own in one of \"sources\"";
     }
   }
+  char file[SLIP__PATH_CAPACITY + SLIP__PATH_CAPACITY];
   slip__finding_t finding = {SLIP_SEVERITY_ERROR, NULL, 0, 0, "undefined-symbol", hint};
-  slip__diagnostics_add(list, &finding, "\"%.*s\" is not defined (linking for %s)", (int)length, name, target);
+  slip__message_link_place(line, (size_t)(mark - line), names, file, sizeof(file), &finding);
+  slip__diagnostics_add(list, &finding, "\"%.*s\" is not defined (linking for %s)", (int)length, name, names->target);
 }
 
-void slip__messages_linker(const char *output, const char *target, slip_diagnostics_t *list) {
+void slip__messages_linker(const char *output, const slip__link_names_t *names, slip_diagnostics_t *list) {
   static const char undefined[] = "undefined reference to ", multiple[] = "multiple definition of ";
   size_t before = slip__diagnostics_error_count(list);
   for (const char *line = output; *line;) {
@@ -106,10 +150,12 @@ void slip__messages_linker(const char *output, const char *target, slip_diagnost
     const char *twice = memmem(line, length, multiple, sizeof(multiple) - 1);
     if (mark) {
       const char *name = mark + sizeof(undefined);  // behind the opening quote
-      slip__message_undefined(name, strcspn(name, "'\"\n"), target, list);
+      slip__message_undefined(line, mark, name, strcspn(name, "'\"\n"), names, list);
     } else if (twice) {
       const char *name = twice + sizeof(multiple);
+      char file[SLIP__PATH_CAPACITY + SLIP__PATH_CAPACITY];
       slip__finding_t finding = {SLIP_SEVERITY_ERROR, NULL, 0, 0, "duplicate-symbol", "make all but one of them static"};
+      slip__message_link_place(line, (size_t)(twice - line), names, file, sizeof(file), &finding);
       slip__diagnostics_add(list, &finding, "\"%.*s\" is defined more than once", (int)strcspn(name, "'\";\n"), name);
     }
     line += length + (line[length] == '\n');
@@ -117,5 +163,5 @@ void slip__messages_linker(const char *output, const char *target, slip_diagnost
   if (slip__diagnostics_error_count(list) > before) return;
   slip__finding_t finding = {SLIP_SEVERITY_ERROR, NULL, 0, 0, "linker", NULL};
   int length = (int)strcspn(output, "\n");
-  slip__diagnostics_add(list, &finding, "linking for %s failed: %.*s", target, length, length ? output : "(no output)");
+  slip__diagnostics_add(list, &finding, "linking for %s failed: %.*s", names->target, length, length ? output : "(no output)");
 }

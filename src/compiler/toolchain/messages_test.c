@@ -60,26 +60,38 @@ SLIP_TEST(messages_a_failure_is_never_silent) {
   slip_diagnostics_free(list);
 }
 
-SLIP_TEST(messages_of_the_linker_carry_the_remedy) {
+SLIP_TEST(messages_of_the_linker_carry_place_and_remedy) {
+  static const char *const sources[] = {"src/a.c", "b.c", "src/c.c", "x/same.c", "y/same.c"};
+  const slip__link_names_t names = {"x86-64-v3", "p/m.json", "p", sources, 5};
   static const char output[] =
       "/usr/bin/ld: /tmp/b/0-0.o: in function `tile':\n"
       "a.c:(.text+0x5): undefined reference to `expf'\n"
       "/usr/bin/ld: a.c:(.text+0x9): undefined reference to `expf'\n"
       "/usr/bin/ld: a.c:(.text+0x15): undefined reference to `malloc'\n"
       "/usr/bin/ld: a.c:(.text+0x25): undefined reference to `my_kernel'\n"
+      "/usr/bin/ld: /tmp/b/0-5.o:(.data.rel.ro+0x8): undefined reference to `my_kernel'\n"
+      "/usr/bin/ld: /home/p/src/c.c:12: undefined reference to `sin'\n"
+      "/usr/bin/ld: same.c:(.text.f+0x1): undefined reference to `cos'\n"
+      "/usr/bin/ld: /tmp/b/0-9.o: undefined reference to `tan'\n"
+      "/usr/bin/ld: /tmp/b/1-4.o:(.data+0x0): undefined reference to `pow'\n"
       "/usr/bin/ld: /tmp/b/0-1.o: in function `twice':\n"
       "b.c:(.text+0x0): multiple definition of `twice'; /tmp/b/0-0.o:a.c:(.text+0x0): first defined here\n";
   slip_diagnostics_t *list = new_list();
-  slip__messages_linker(output, "x86-64-v3", list);
-  SLIP_CHECK_EQ(slip_diagnostics_count(list), 4);
-  check(list, 0, "", 0, 0, SLIP_SEVERITY_ERROR, "\"expf\" is not defined (linking for x86-64-v3)");
+  slip__messages_linker(output, &names, list);
+  SLIP_CHECK_EQ(slip_diagnostics_count(list), 9);
+  check(list, 0, "p/src/a.c", 0, 0, SLIP_SEVERITY_ERROR, "\"expf\" is not defined (linking for x86-64-v3)");
   SLIP_CHECK(strstr(slip_diagnostics_at(list, 0)->hint, "libm") != NULL);
   SLIP_CHECK(strstr(slip_diagnostics_at(list, 1)->hint, "scratch") != NULL);
   SLIP_CHECK(strstr(slip_diagnostics_at(list, 2)->hint, "symbol") != NULL);
-  check(list, 3, "", 0, 0, SLIP_SEVERITY_ERROR, "\"twice\" is defined more than once");
+  check(list, 3, "p/m.json", 0, 0, SLIP_SEVERITY_ERROR, "\"my_kernel\" is not defined (linking for x86-64-v3)");
+  check(list, 4, "p/src/c.c", 12, 0, SLIP_SEVERITY_ERROR, "\"sin\" is not defined (linking for x86-64-v3)");
+  check(list, 5, "", 0, 0, SLIP_SEVERITY_ERROR, "\"cos\" is not defined (linking for x86-64-v3)");  // two sources are called so
+  check(list, 6, "", 0, 0, SLIP_SEVERITY_ERROR, "\"tan\" is not defined (linking for x86-64-v3)");
+  check(list, 7, "p/y/same.c", 0, 0, SLIP_SEVERITY_ERROR, "\"pow\" is not defined (linking for x86-64-v3)");
+  check(list, 8, "p/b.c", 0, 0, SLIP_SEVERITY_ERROR, "\"twice\" is defined more than once");
   slip_diagnostics_free(list);
   list = new_list();
-  slip__messages_linker("collect2: fatal error: cannot find 'ld'\n", "aarch64", list);
-  check(list, 0, "", 0, 0, SLIP_SEVERITY_ERROR, "linking for aarch64 failed: collect2: fatal error: cannot find 'ld'");
+  slip__messages_linker("collect2: fatal error: cannot find 'ld'\n", &names, list);
+  check(list, 0, "", 0, 0, SLIP_SEVERITY_ERROR, "linking for x86-64-v3 failed: collect2: fatal error: cannot find 'ld'");
   slip_diagnostics_free(list);
 }
