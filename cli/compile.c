@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "slipstream/compile.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,6 +113,26 @@ static char *cli_compile_default_output(const char *manifest) {
   return name;
 }
 
+// The signal that asked to stop; 0: none. A second one ends the process at once.
+static volatile sig_atomic_t cli_compile_signal;
+
+static void cli_compile_interrupt(int number) {
+  cli_compile_signal = number;
+}
+
+static bool cli_compile_cancelled(void *user) {
+  (void)user;
+  return cli_compile_signal != 0;
+}
+
+static void cli_compile_watch(void) {
+  static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction action = {.sa_handler = cli_compile_interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART}, old;
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
+    if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) (void)sigaction(numbers[i], &action, NULL);
+  }
+}
+
 static int cli_compile_run(const cli_invocation_t *invocation) {
   slip_compile_options_t options = SLIP_COMPILE_OPTIONS_INIT;
   uint64_t jobs = 0;
@@ -130,11 +151,17 @@ static int cli_compile_run(const cli_invocation_t *invocation) {
   options.replace = cli_value(invocation, "force") != NULL;
   options.debug = cli_value(invocation, "debug") != NULL;
   if (!invocation->json && isatty(2)) options.progress = cli_compile_progress;
+  options.cancelled = cli_compile_cancelled;
+  cli_compile_watch();
   slip_diagnostics_t *diagnostics = NULL;
   status = slip_compile_manifest(invocation->positional[0], &options, &diagnostics);
   if (options.progress) fprintf(stderr, "\r\033[K");
   int code = cli_compile_report(invocation, options.output ? options.output : "", status, diagnostics);
   free(made);
+  if (cli_compile_signal && code != CLI_EXIT_OK) {  // everything is cleared away: end as the signal would have ended us
+    (void)signal(cli_compile_signal, SIG_DFL);
+    (void)raise(cli_compile_signal);
+  }
   return code;
 }
 

@@ -46,7 +46,10 @@ typedef struct slip_compile_options_t {
   uint32_t debug;        // 1: -g -O1 and checked builds
   uint32_t reserved;
   slip_compile_progress_fn_t progress;
-  void *progress_user;
+  void *progress_user;  // also of |cancelled|
+  // Asked from the compiling threads before each step, one call at a time: true ends the compilation (CANCELLED) once the steps that run
+  // have ended. May be NULL.
+  bool (*cancelled)(void *user);
 } slip_compile_options_t;
 
 #define SLIP_COMPILE_OPTIONS_INIT \
@@ -56,7 +59,8 @@ typedef struct slip_compile_options_t {
 // docs/manifest.md.
 // |*out_diagnostics| (may be NULL) receives the findings, also on success (warnings); free with slip_diagnostics_free().
 // Status: INVALID_ARGUMENT (the program is wrong: see the diagnostics), IO, NOT_FOUND, UNSUPPORTED (no C compiler), CONFLICT (output
-// exists), OUT_OF_MEMORY. On failure nothing is left at |output|. Thread-safe; blocks while the C compiler runs (no shell is involved).
+// exists), CANCELLED, OUT_OF_MEMORY. On failure nothing is left at |output|. Thread-safe; blocks while the C compiler runs (no shell is
+// involved).
 SLIP_API slip_status_t slip_compile_manifest(const char *manifest_path, const slip_compile_options_t *options,
                                              slip_diagnostics_t **out_diagnostics) SLIP_MUST_USE;
 

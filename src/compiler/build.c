@@ -127,8 +127,9 @@ static uint32_t slip__build_parallel(const slip__build_t *build) {
   return build->options->jobs ? build->options->jobs : slip__topology_usable_cores();
 }
 
-// The first job that could not be run at all.
-static slip_status_t slip__build_jobs_status(const slip__job_t *jobs, size_t count) {
+// That the caller has cancelled, or the first job that could not be run at all.
+static slip_status_t slip__build_jobs_status(const slip__build_t *build, const slip__job_t *jobs, size_t count) {
+  if (build->progress.cancelled) return SLIP_STATUS(SLIP_CODE_CANCELLED, "the compilation was cancelled; nothing of it is left");
   for (size_t i = 0; i < count; ++i) {
     if (!slip_status_is_ok(jobs[i].status)) return slip_status_annotate(slip_status_clone(jobs[i].status), "compiling %s", jobs[i].name);
   }
@@ -141,7 +142,7 @@ static slip_status_t slip__build_compile(slip__build_t *build) {
   SLIP_RETURN_IF_ERROR(slip__arena_alloc(&build->arena, count * sizeof(*jobs), (void **)&jobs));
   for (size_t i = 0; i < count; ++i) SLIP_RETURN_IF_ERROR(slip__build_compile_job(build, i / units, i % units, &jobs[i]));
   slip__jobs_run(jobs, count, build->paths.program_dir, slip__build_parallel(build), build->allocator, &build->progress);
-  slip_status_t status = slip__build_jobs_status(jobs, count);
+  slip_status_t status = slip__build_jobs_status(build, jobs, count);
   for (size_t i = 0; i < count && slip_status_is_ok(status); ++i) {
     if (!jobs[i].ran) continue;
     slip__messages_compiler((const char *)jobs[i].result.output.data, build->manifest->directory, build->paths.build_dir,
@@ -167,7 +168,7 @@ static slip_status_t slip__build_link(slip__build_t *build) {
   slip__job_t jobs[SLIP__BUILD_MAX_TARGETS] = {0};
   for (size_t i = 0; i < build->target_count; ++i) SLIP_RETURN_IF_ERROR(slip__build_link_job(build, i, &jobs[i]));
   slip__jobs_run(jobs, build->target_count, build->paths.program_dir, slip__build_parallel(build), build->allocator, &build->progress);
-  slip_status_t status = slip__build_jobs_status(jobs, build->target_count);
+  slip_status_t status = slip__build_jobs_status(build, jobs, build->target_count);
   for (size_t i = 0; i < build->target_count && slip_status_is_ok(status); ++i) {
     if (!jobs[i].ran || jobs[i].result.exit_code == 0) continue;
     const slip__manifest_t *m = build->manifest;
@@ -275,6 +276,7 @@ slip_status_t slip__build_run(slip__manifest_t *manifest, const slip_compile_opt
   SLIP_RETURN_IF_ERROR(slip__build_select_targets(build));
   build->progress.report = options->progress;
   build->progress.user = options->progress_user;
+  build->progress.ask_cancelled = options->cancelled;
   build->progress.total = (uint32_t)((manifest->source_count + 2) * build->target_count);
   SLIP_RETURN_IF_ERROR(slip__build_make_directory(build));
   SLIP_RETURN_IF_ERROR(slip__build_compile(build));

@@ -135,3 +135,40 @@ SLIP_TEST(compile_probe_finds_a_compiler_or_says_what_to_do) {
   toolchain.struct_size = 4;
   SLIP_CHECK_CODE(slip_compile_probe(NULL, &toolchain), SLIP_CODE_INVALID_ARGUMENT);
 }
+
+static slip_status_t count_entry(void *user, const char *name, bool is_directory) {
+  (void)name, (void)is_directory;
+  ++*(size_t *)user;
+  return slip_ok_status();
+}
+
+static uint32_t steps_left;
+static bool cancel_after_some(void *user) {
+  (void)user;
+  return steps_left-- == 0;
+}
+
+SLIP_TEST_TIMEOUT(compile_cancelled_at_any_step_leaves_nothing, 300) {
+  char manifest[700];
+  slip_compile_options_t options = options_for(path_in_test("c.slipc"));
+  options.jobs = 2;
+  options.cancelled = cancel_after_some;
+  SLIP_CHECK_EQ(setenv("TMPDIR", slip_test_temporary_directory(), 1), 0);
+  snprintf(manifest, sizeof(manifest), "%s/m.json", test_program_make("p", test_program_kernel));
+  slip_code_t code = SLIP_CODE_CANCELLED;
+  uint32_t cancelled = 0;
+  for (uint32_t steps = 0; code == SLIP_CODE_CANCELLED; ++steps) {
+    SLIP_CHECK(!slip__path_exists(options.output));
+    steps_left = steps;
+    slip_status_t status = slip_compile_manifest(manifest, &options, NULL);
+    code = slip_status_code(status);
+    if (code == SLIP_CODE_UNSUPPORTED) slip_test_skip("%s", slip_status_message(status));
+    slip_status_free(status);
+    cancelled += code == SLIP_CODE_CANCELLED;
+    size_t entries = 0;
+    SLIP_CHECK_OK(slip__directory_list(slip_test_temporary_directory(), count_entry, &entries));
+    SLIP_CHECK_EQ(entries, code == SLIP_CODE_OK ? 2 : 1);  // the program, and its artifact
+  }
+  SLIP_CHECK_EQ(code, SLIP_CODE_OK);
+  SLIP_CHECK(cancelled > 2);
+}

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +52,18 @@ const char *slip_run(int code, const char *part, const char *const *arguments) {
     slip_test_fail(__FILE__, __LINE__, "slip %s exited with %d, expected %d: %s", line[1], result.exit_code, code, output);
   if (part && !strstr(output, part)) slip_test_fail(__FILE__, __LINE__, "slip %s does not say \"%s\" but: %s", line[1], part, output);
   return output;
+}
+
+pid_t slip_start(const char *variable, const char *value, const char *const *arguments) {
+  const char *line[64] = {program()};
+  for (size_t count = 1; *arguments; ++arguments) line[count++] = *arguments;
+  pid_t child = fork();
+  SLIP_CHECK(child >= 0);
+  if (child > 0) return child;
+  if (chdir(slip_test_temporary_directory()) != 0 || setenv(variable, value, 1) != 0) _exit(125);
+  if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(125);
+  (void)execv(line[0], (char *const *)(uintptr_t)line);
+  _exit(126);
 }
 
 json_t *slip_run_json(int code, const char *const *arguments) {

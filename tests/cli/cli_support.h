@@ -4,6 +4,7 @@
 #define SLIPSTREAM_TESTS_CLI_CLI_SUPPORT_H_
 
 #include <jansson.h>
+#include <sys/types.h>
 
 #include "slip_test.h"
 
@@ -15,7 +16,9 @@ const char *in_source(const char *name);
 // |part| (NULL: anything). Returns the output, in static storage.
 const char *slip_run(int code, const char *part, const char *const *arguments);
 #define SLIP(code, part, ...) slip_run((code), (part), (const char *const[]){__VA_ARGS__, NULL})
-// The same with --json behind; returns the document.
+// Starts slip in the test's directory, with |variable| of its environment set to |value|, and returns its process id. Its output is lost.
+pid_t slip_start(const char *variable, const char *value, const char *const *arguments);
+// The same as SLIP with --json behind; returns the document.
 json_t *slip_run_json(int code, const char *const *arguments);
 #define SLIP_JSON(code, ...) slip_run_json((code), (const char *const[]){__VA_ARGS__, "--json", NULL})
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli_support.h"
@@ -125,4 +127,33 @@ SLIP_TEST(usage_errors) {
   json_t *document = SLIP_JSON(2, "run", "x.slipc", "--bench", "-5");
   SLIP_CHECK_STR(json_string_value(json_object_get(json_object_get(document, "error"), "code")), "USAGE");
   json_decref(document);
+}
+
+static void wait_for_step(const char *path) {
+  for (int i = 0; access(path, F_OK) != 0; ++i) {
+    SLIP_CHECK(i < 3000);
+    usleep(10000);
+  }
+}
+
+SLIP_TEST_TIMEOUT(compile_interrupted_leaves_nothing, 120) {
+  static const int numbers[] = {SIGINT, SIGTERM};
+  char script[2048];  // a compiler that tells when it is running
+  snprintf(script, sizeof(script), "#!/bin/sh\ncase \"$*\" in *' -c '*) : >'%s'; sleep 0.3;; esac\nexec cc \"$@\"\n", in_test("running"));
+  write_text("slow-cc", script);
+  SLIP_CHECK_EQ(chmod(in_test("slow-cc"), 0755), 0);
+  SLIP_CHECK_EQ(mkdir(in_test("temporary"), 0700), 0);
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
+    const char *const arguments[] = {"compile", AXPY, "-o", "a.slipc", "--compiler", in_test("slow-cc"), "-j", "1", NULL};
+    int state = 0;
+    (void)unlink(in_test("running"));
+    pid_t child = slip_start("TMPDIR", in_test("temporary"), arguments);
+    wait_for_step(in_test("running"));
+    SLIP_CHECK_EQ(kill(child, numbers[i]), 0);
+    SLIP_CHECK_EQ(waitpid(child, &state, 0), child);
+    SLIP_CHECK(WIFSIGNALED(state) && WTERMSIG(state) == numbers[i]);
+    SLIP_CHECK_EQ(rmdir(in_test("temporary")), 0);  // empty
+    SLIP_CHECK_EQ(mkdir(in_test("temporary"), 0700), 0);
+    SLIP_CHECK_EQ(count_files("slipc"), 0);
+  }
 }

@@ -21,7 +21,9 @@ typedef struct slip__job_queue_t {
 
 static slip__job_t *slip__job_take(slip__job_queue_t *queue) {
   pthread_mutex_lock(&queue->lock);
-  slip__job_t *job = !queue->failed && queue->next < queue->count ? &queue->jobs[queue->next++] : NULL;
+  slip__progress_t *progress = queue->progress;
+  if (!progress->cancelled && progress->ask_cancelled) progress->cancelled = progress->ask_cancelled(progress->user);
+  slip__job_t *job = !queue->failed && !progress->cancelled && queue->next < queue->count ? &queue->jobs[queue->next++] : NULL;
   pthread_mutex_unlock(&queue->lock);
   return job;
 }
