@@ -3,7 +3,8 @@
 // ownership, threads and codes.
 //
 // Destructors never throw. A Context should be closed by close(), whose failure can be seen and repeated; its destructor closes too, and if
-// that fails it leaks the context on purpose, because the device may still be working with it.
+// that fails it leaks the context on purpose, because the device may still be working with it. Declare a Graph after its Context and a
+// Stream before it: a graph must be gone before its context closes.
 #ifndef SLIPSTREAM_SLIPSTREAM_HPP_
 #define SLIPSTREAM_SLIPSTREAM_HPP_
 
@@ -115,6 +116,44 @@ class Frame {
   slip_frame_t frame_;
 };
 
+// An asynchronous queue of a platform, for programs that have no framework to lend them one.
+class Stream {
+ public:
+  explicit Stream(const char *platform = "cpu", int32_t device = 0) {
+    check(slip_platform_find(platform, &platform_));
+    check(slip_stream_create(platform_, device, &stream_));
+  }
+  Stream(Stream &&other) noexcept : platform_(other.platform_), stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream &operator=(Stream &&other) noexcept {
+    std::swap(platform_, other.platform_);
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+  // Waits for the stream's work.
+  ~Stream() {
+    if (stream_) slip_status_free(slip_stream_destroy(platform_, stream_));
+  }
+  void synchronize() const { check(slip_stream_synchronize(platform_, stream_)); }
+  // False while work is left.
+  bool done() const {
+    slip_status_t status = slip_stream_query(platform_, stream_);
+    if (slip_status_code(status) != SLIP_CODE_NOT_READY) return check(status), true;
+    slip_status_free(status);
+    return false;
+  }
+  // The same as the destructor, where a failure can be seen. Afterwards the object is empty.
+  void close() {
+    if (!stream_) return;
+    check(slip_stream_destroy(platform_, stream_));
+    stream_ = nullptr;
+  }
+  slip_stream_t get() const noexcept { return stream_; }
+
+ private:
+  slip_platform_t *platform_ = nullptr;
+  slip_stream_t stream_ = nullptr;
+};
+
 class Context {
  public:
   explicit Context(const slip_context_options_t *options = nullptr) {
@@ -170,6 +209,37 @@ class Context {
     context_ = nullptr;
   }
   slip_context_t *context_ = nullptr;
+};
+
+inline void graph_release(slip_graph_t *graph) {
+  slip_status_free(slip_graph_destroy(graph));
+}
+
+// Recorded launches; see slipstream/graph.h.
+class Graph : public Handle<slip_graph_t, graph_release> {
+ public:
+  explicit Graph(const Context &context) : Handle(create(context.get())) {}
+  // Returns the node's number, for bind().
+  uint32_t add(int32_t id, const Frame &frame) {
+    uint32_t node = 0;
+    check(slip_graph_add(get(), id, frame.get(), &node));
+    return node;
+  }
+  void bind(uint32_t node, const Frame &frame) { check(slip_graph_bind(get(), node, frame.get())); }
+  uint32_t node_count() const noexcept { return slip_graph_node_count(get()); }
+  void launch(slip_stream_t stream) { check(slip_graph_launch(get(), stream, nullptr)); }
+  Ticket launch_with_ticket(slip_stream_t stream) {
+    slip_ticket_t *ticket = nullptr;
+    check(slip_graph_launch(get(), stream, &ticket));
+    return Ticket(ticket);
+  }
+
+ private:
+  static slip_graph_t *create(slip_context_t *context) {
+    slip_graph_t *graph = nullptr;
+    check(slip_graph_create(context, &graph));
+    return graph;
+  }
 };
 
 // A contiguous tensor at |data|; see slip_tensor_initialize().
