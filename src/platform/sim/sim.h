@@ -6,7 +6,8 @@
 //   report.c    violations, sticky device faults                                  its own, innermost
 //   memory.c    the entries for memory; block.c, defined.c, use.c: allocations,
 //               guards, definedness, uses in flight                               memory lock
-//   stream.c    streams, their queues and threads                                 stream lock (the "board"), condition per stream
+//   board.c     the lock, its waiting, its tables (board.h)                       the board
+//   stream.c    streams and their queues; worker.c: their threads                 board
 //   event.c     events: last record                                               board
 //   capture.c   captures: one origin, one flat set of members, the nodes          board
 //   graph.c     instantiated graphs and their executions                          board
@@ -201,8 +202,10 @@ slip_status_t slip__sim_graph_destroy(slip_graph_exec_t graph) SLIP_MUST_USE;
 slip_status_t slip__sim_check_unsafe(const char *call) SLIP_MUST_USE;
 void slip__sim_stream_statistics(slip_sim_statistics_t *out);
 slip_status_t slip__sim_stream_synchronize_device(int32_t device) SLIP_MUST_USE;
-// Drops everything of |device| (-1: of all), which must rest unless |force|.
+// Drops everything of |device| (-1: of all). What was enqueued is not done any more, except host functions.
 void slip__sim_stream_reset(int32_t device);
+// Before the other parts': locks are held across a fork in their order. (board.c)
+void slip__sim_stream_watch_fork(void);
 
 // --- module.c
 slip_status_t slip__sim_module_load(int32_t device, slip_const_bytes_t binary, slip_module_t *out) SLIP_MUST_USE;
