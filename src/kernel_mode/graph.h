@@ -17,7 +17,7 @@
 //   publish   bind     exchange current by (new index, 0); then         release: the new version is written
 //                      old uses += the old count
 //   reuse     bind     a version that is not current with uses = 0      acquire: pairs with release
-// Bind runs under |lock| and may wait until a version is free; readers never look at the lock.
+// Bind runs under |lock| and may wait until a version is free; readers never look at the lock. Model: graph.pml.
 #ifndef SLIPSTREAM_SRC_KERNEL_MODE_GRAPH_H_
 #define SLIPSTREAM_SRC_KERNEL_MODE_GRAPH_H_
 
