@@ -4,11 +4,15 @@
 //   stage      does                                                   fails by   afterwards
 //   ADMISSION  state CLOSING; shuts the operations' gate              -          prepare, release, drain are refused
 //   FLUSH      the adapter's synchronize hook                         the hook   the framework's own queue has handed over all launches
-//   DRAIN      shuts the callables' gates, waits for all inside       graphs     no thread uses what follows; owners are released
+//   DRAIN      shuts the callables' gates, waits for all inside       graphs,    no thread uses what follows; owners are released
+//                                                                     device
 //   CALLABLES  unloads the residents, owed ones too                   unload     no code is loaded
+//   LANES      waits for and destroys the streams and events          platform   nothing of ours is enqueued
 //   ENGINE     workspaces, then workers                               -          no thread of ours runs
-//   DEVICE     the platform's memory                                  free       nothing of the platform is held
-//   HOST       slots, argument pools                                  -          only the shell is left, with all gates shut
+//   DEVICE     argument blocks, the platform's memory                 free       nothing of the platform is held
+//   HOST       slots                                                  -          only the shell is left, with all gates shut
+//
+// DRAIN is BUSY while graphs hold captured launches: nobody but their owner can end them. Admission stays shut meanwhile.
 //
 // A failed stage keeps what it could not give back, and the stages after it, which may need it, do not run; the next close begins with it.
 // A failed open runs the same stages over what it had made: each skips what is not there.
@@ -21,6 +25,7 @@
 
 #include "base/allocator.h"
 #include "kernel_mode/context.h"
+#include "kernel_mode/lane.h"
 #include "kernel_mode/latch.h"
 #include "kernel_mode/ticket.h"
 #include "os/thread.h"
@@ -42,30 +47,60 @@ static slip_status_t slip__close_flush(slip_context_t *context) {
   return slip_status_annotate(context->options.synchronize_hook(context->options.synchronize_user), "in the synchronize hook");
 }
 
-// Users first: the gates are shut, so that once they are empty every launch has left its own, and |pending| can only fall.
-static bool slip__close_quiet(slip_context_t *context) {
-  return slip__gate_inside(&context->operations) == 0 && slip__registry_users(context) == 0 &&
-         atomic_load_explicit(&context->pending, memory_order_seq_cst) == 0;
+// Users first, then what they are counted in next: the gates are shut, so that once nobody but captured and abandoned launches is inside,
+// every thread has left launch, and |pending| can only fall. |*out_captured| is what was compared.
+static bool slip__close_quiet(slip_context_t *context, uint32_t *out_captured) {
+  uint64_t users = slip__registry_users(context);
+  if (slip__gate_inside(&context->operations) != 0 || atomic_load_explicit(&context->pending, memory_order_seq_cst) != 0) return false;
+  uint32_t abandoned = atomic_load_explicit(&context->abandoned_count, memory_order_seq_cst);
+  *out_captured = atomic_load_explicit(&context->captured, memory_order_seq_cst);
+  return users <= (uint64_t)abandoned + *out_captured;
 }
 
-static slip_status_t slip__close_drain(slip_context_t *context) {
-  if (!context->registry.places) return slip_ok_status();
-  enum { POLL_NS = 100000 };  // inline launches leave their gate without raising the signal, which would cost each of them a load
+static slip_status_t slip__close_wait_quiet(slip_context_t *context, uint32_t *out_captured) {
+  enum {
+    POLL_NS = 100000,
+    ASK = 500
+  };  // inline launches leave their gate without raising the signal, which would cost each of them a load
+  slip_status_t status = slip_ok_status();
   uint32_t key = slip__signal_enter(&context->signal);
   // Operations first: a prepare that is inside may still open a gate.
   while (slip__gate_inside(&context->operations) > 0) (void)slip__signal_sleep(&context->signal, &key, POLL_NS);
   slip__registry_shut(context);
-  uint32_t graphs = atomic_load_explicit(&context->graphs, memory_order_acquire);  // only falls: making one is an operation
-  while (graphs == 0) {
+  // Only falls: making one is an operation. Their replays are not waited for either, which may go on while a graph lives.
+  uint32_t graphs = atomic_load_explicit(&context->graphs, memory_order_acquire);
+  if (graphs > 0) {
+    status =
+        SLIP_STATUS(SLIP_CODE_BUSY, "%" PRIu32 " recorded graph%s of the context %s alive; slip_graph_destroy() each, then close again",
+                    graphs, graphs == 1 ? "" : "s", graphs == 1 ? "is" : "are");
+  }
+  for (uint32_t round = 1; slip_status_is_ok(status); ++round) {
     (void)slip__tickets_reap(context);
-    if (slip__close_quiet(context)) break;
+    if (slip__close_quiet(context, out_captured)) break;
+    if (round % ASK == 0) status = slip__lanes_ask(context);
     (void)slip__signal_sleep(&context->signal, &key, POLL_NS);
   }
   slip__signal_leave(&context->signal);
-  if (graphs > 0) {
-    return SLIP_STATUS(SLIP_CODE_BUSY, "%" PRIu32 " recorded graph%s of the context %s alive; slip_graph_destroy() each, then close again",
-                       graphs, graphs == 1 ? "" : "s", graphs == 1 ? "is" : "are");
+  return status;
+}
+
+// What no host function will finish (lane.h).
+static slip_status_t slip__close_abandoned(slip_context_t *context) {
+  if (atomic_load_explicit(&context->abandoned_count, memory_order_seq_cst) == 0) return slip_ok_status();
+  SLIP_RETURN_IF_ERROR(slip__lanes_synchronize(context));
+  slip__tickets_retire_abandoned(context);
+  return slip_ok_status();
+}
+
+static slip_status_t slip__close_drain(slip_context_t *context) {
+  if (!context->registry.places) return slip_ok_status();
+  uint32_t captured = 0;
+  SLIP_RETURN_IF_ERROR(slip__close_wait_quiet(context, &captured));
+  if (captured > 0) {
+    return SLIP_STATUS(SLIP_CODE_BUSY, "%" PRIu32 " launches belong to graphs that are alive; destroy the graphs, then close again",
+                       captured);
   }
+  SLIP_RETURN_IF_ERROR(slip__close_abandoned(context));
   // Device sides that have finished their ticket may still be on their last lines. Acquire: pairs with their release.
   while (atomic_load_explicit(&context->left, memory_order_acquire) != atomic_load_explicit(&context->admitted, memory_order_relaxed)) {
     slip__cpu_relax();
@@ -87,17 +122,24 @@ static slip_status_t slip__close_engine(slip_context_t *context) {
   return slip_ok_status();
 }
 
-static slip_status_t slip__close_device(slip_context_t *context) {
+static slip_status_t slip__close_device_block(slip_context_t *context) {
   if (!context->device_block) return slip_ok_status();
-  SLIP_RETURN_IF_ERROR_ANNOTATED(
-      slip__context_given_back(context, slip_memory_free(context->platform, context->device.ordinal, context->device_block)),
-      "freeing the argument blocks of the run slots");
+  if ((slip__platform_capabilities(context->platform) & SLIP_PLATFORM_HOST_MEMORY) != 0) {
+    SLIP_RETURN_IF_ERROR_ANNOTATED(
+        slip__context_given_back(context, slip_memory_free(context->platform, context->device.ordinal, context->device_block)),
+        "freeing the argument blocks of the run slots");
+  } else {
+    slip__free_aligned(context->allocator, context->device_block, context->device_block_bytes, 64);
+  }
   context->device_block = NULL;
   return slip_ok_status();
 }
 
+static slip_status_t slip__close_device(slip_context_t *context) {
+  return slip_status_join(slip__arguments_free(context), slip__close_device_block(context));
+}
+
 static slip_status_t slip__close_host(slip_context_t *context) {
-  slip__registry_empty(context);
   slip__free_aligned(context->allocator, context->slots, context->slot_count * sizeof(slip__slot_t), _Alignof(slip__slot_t));
   context->slots = NULL;
   return slip_ok_status();
@@ -113,6 +155,7 @@ static const slip__close_stage_t slip__close_stages[] = {
     {"flushing the framework's queue", slip__close_flush},
     {"draining", slip__close_drain},
     {"unloading callables", slip__close_callables},
+    {"destroying streams and events", slip__lanes_destroy},
     {"stopping the engine", slip__close_engine},
     {"freeing device memory", slip__close_device},
     {"freeing host memory", slip__close_host},

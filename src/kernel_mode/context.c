@@ -112,7 +112,11 @@ void slip__context_shell_release(slip_context_t *context) {
   slip_allocator_t allocator = context->allocator;
   slip__pool_deinitialize(&context->tickets, allocator);
   slip__registry_deinitialize(context);
-  if (context->drain_lock_made) pthread_mutex_destroy(&context->drain_lock);
+  if (context->locks_made) {
+    pthread_mutex_destroy(&context->drain_lock);
+    pthread_mutex_destroy(&context->lane_lock);
+    pthread_cond_destroy(&context->lane_idle);
+  }
   if (context->output_directory) slip__free(allocator, context->output_directory, __builtin_strlen(context->output_directory) + 1);
   slip_status_free(context->result);
   slip_status_free(atomic_load_explicit(&context->poison, memory_order_relaxed));
@@ -263,7 +267,9 @@ slip_status_t slip_context_drain(slip_context_t *context) {
   if (context->options.synchronize_hook)
     status = slip_status_annotate(context->options.synchronize_hook(context->options.synchronize_user), "in the synchronize hook");
   if (slip_status_is_ok(status)) {
-    slip__tickets_drain(context, false);
+    status = slip__tickets_drain(context);
+  }
+  if (slip_status_is_ok(status)) {
     SLIP__CONTEXT_BOUND(status, context, slip__registry_sweep(context));
   }
   slip__context_leave(context);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The context's memory, and what its parts share. Each part's protocol stands at the head of its own file: gate.h, signal.h, pool.h,
-// registry.h, ticket.h, launch.c, open.c, close.c.
+// registry.h,
+// arguments.h, ticket.h, lane.h, launch.c, open.c, close.c.
 //
 // Who may touch what:
 //   fields of "fixed"         written while INITIALIZING by the opening thread, then read by all; |state| (release/acquire) publishes them
@@ -28,7 +29,9 @@
 // A run slot: one launch at a time. Its counters have one writer, the holder of the slot, and are read by statistics (relaxed).
 typedef struct slip__slot_t {
   _Alignas(64) slip__workspace_t *workspace;
-  slip_otensor_t *tensors;  // SLIP_ENTRY_MAX_TENSORS of them, then the scalars: the argument block of inline launches
+  // SLIP_ENTRY_MAX_TENSORS of them, then the scalars: the argument block of inline launches; of launches through lanes, the tensors as the
+  // callable's code finds them.
+  slip_otensor_t *tensors;
   uint64_t *scalars;
   _Atomic uint64_t inline_launches;
   _Atomic uint64_t inline_faults;
@@ -47,8 +50,10 @@ struct slip_context_t {
   slip__engine_t *engine;
   slip__slot_t *slots;
   uint32_t slot_count;
-  uint64_t all_slots;              // a bit per slot
-  void *device_block;              // the slots' argument blocks, memory of the platform
+  uint64_t all_slots;  // a bit per slot
+  void *device_block;  // the slots' argument blocks: memory of the platform where the host reaches it, else of the allocator
+  uint64_t device_block_bytes;
+  slip_stream_t inline_stream;     // SLIP_STREAM_INLINE; NULL where the platform has none
   slip_context_options_t options;  // resolved; strings below
   char platform_name[16];
   char target[64];
@@ -56,6 +61,17 @@ struct slip_context_t {
 
   slip__registry_t registry;
   _Atomic(slip_status_t) poison;  // the first error; never changes again
+
+  // lanes: see lane.h
+  struct slip__lane_t *lanes;  // fixed; NULL on a platform with SLIP_PLATFORM_DIRECT_LAUNCH
+  uint32_t lane_count;         // |slot_count| for eager launches, then those for captures
+  pthread_mutex_t lane_lock;   // leases, and the list of abandoned tickets
+  pthread_cond_t lane_idle;    // a leased lane is submitted to by nobody
+  _Atomic uint64_t free_lanes;
+  slip__signal_t lane_signal;
+  slip_ticket_t *abandoned;  // under |lane_lock|
+  _Atomic uint32_t abandoned_count;
+  _Atomic uint32_t captured;  // captured launches that have not retired
 
   // run slots
   _Alignas(64) _Atomic uint64_t free_slots;
@@ -78,7 +94,7 @@ struct slip_context_t {
   // slow operations, drain and close
   slip__gate_t operations;
   pthread_mutex_t drain_lock;
-  bool drain_lock_made;
+  bool locks_made;                // this and the lanes'
   _Atomic uint32_t closing;       // 1: some thread is in close; stays 1 once the context is CLOSED
   uint32_t close_stage;           // the closing thread's
   bool platform_used;             // fixed: open got as far as asking the platform for something to keep
@@ -106,6 +122,17 @@ struct slip_context_t {
 
 static inline slip_context_state_e slip__context_state(const slip_context_t *context) {
   return (slip_context_state_e)atomic_load_explicit(&context->state, memory_order_acquire);
+}
+
+static inline bool slip__context_uses_lanes(const slip_context_t *context) {
+  return (slip__platform_capabilities(context->platform) & SLIP_PLATFORM_DIRECT_LAUNCH) == 0;
+}
+static inline bool slip__context_captures(const slip_context_t *context) {
+  return slip__context_uses_lanes(context) && (slip__platform_capabilities(context->platform) & SLIP_PLATFORM_CAN_CAPTURE) != 0;
+}
+// Launches that may exist at a time, handles of retired ones aside.
+static inline uint32_t slip__context_max_tickets(const slip_context_t *context) {
+  return context->options.max_pending + (slip__context_captures(context) ? context->options.max_captured : 0);
 }
 
 // Makes the context unusable for all but close. The first error stays; |status| is consumed.

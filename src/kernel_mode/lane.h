@@ -25,17 +25,31 @@
 // lane: bit |i| of |free_lanes| is clear meanwhile. Submitting takes microseconds and never waits for the device; the launches of a lane
 // run in its streams' order, which is how a launch waits for a slot on the device side.
 //
-//   captures: a capture lane is LEASED to one capture id from its first launch to the capture's end, which is noticed when the next capture
-//   looks for a lane: the control stream no longer captures. Further launches of the same capture use the same lane.
+//   which eager lane: one that still has launches of the same stream (they are in order anyway), else one that has none, else the one with
+//   the fewest. So a stream that is held up holds up no other while there are at least as many lanes as busy streams. |affinity| is a hash
+//   that is compared, never a handle that is used.
 //
-// Half-failed launches. Steps 1 and 2 leave nothing behind (a failed step 2 has enqueued nothing of ours). A failure from step 3 on: the
-// helper streams touched so far are joined to the caller first (their last record, waited for by the caller), so that the caller's stream
-// stays ordered and his capture can be ended; then the error is reported and the context poisoned with it. If what was enqueued may still
-// use the ticket's argument block (step 3 succeeded, step 9 was not reached), the ticket is *abandoned*: kept until close has synchronised
-// the lanes. If the joining fails too, the status says so.
+//   captures: a capture lane is LEASED to one capture id from its first launch to the capture's end, which is noticed when the next capture
+//   looks for a lane: the control stream no longer captures. Further launches of the same capture use the same lane. A captured launch
+//   hands its ticket to the graph (capture_retain) before step 1; a graph's end is the only thing that finishes it.
+//
+// Half-failed launches. A failure is told after the helper streams touched so far are joined to the caller's stream (RAN recorded on
+// compute, OUT on control, each waited for by the caller), so that the caller's stream stays ordered and his capture can be ended. If the
+// joining fails too, the status says so.
+//
+//   failed step   device may use the ticket   the ticket                                                context
+//   1, 2          no                          eager: freed. Captured: the owner is released at once, a  as it was
+//   3             no                          place among |max_captured| is held until the capture ends poisoned
+//   4 to 9        its argument block, and     eager: *abandoned*, kept until close has synchronised     poisoned
+//                 from 6 on its tensors       the lanes. Captured: the graph's, as if all was well
+//   10 to 12      yes                         retires as if all was well                                poisoned
+// In no case is there a handle, and the owner is released exactly once.
+//
+// A broken device calls nobody back. Whoever waits therefore asks now and then (slip__lanes_ask), by querying QUIET.
 #ifndef SLIPSTREAM_SRC_KERNEL_MODE_LANE_H_
 #define SLIPSTREAM_SRC_KERNEL_MODE_LANE_H_
 
+#include "contract/call_frame.h"
 #include "kernel_mode/context.h"
 
 typedef enum slip__lane_event_e {
@@ -46,5 +60,69 @@ typedef enum slip__lane_event_e {
   SLIP__LANE_QUIET,
   SLIP__LANE_EVENT_COUNT
 } slip__lane_event_e;
+
+typedef enum slip__lane_step_e {
+  SLIP__LANE_RECORD_IN = 1,
+  SLIP__LANE_WAIT_IN,
+  SLIP__LANE_STAGE,
+  SLIP__LANE_RECORD_STAGED,
+  SLIP__LANE_WAIT_STAGED,
+  SLIP__LANE_LAUNCH,
+  SLIP__LANE_RECORD_RAN,
+  SLIP__LANE_WAIT_RAN,
+  SLIP__LANE_FINISH,
+  SLIP__LANE_RECORD_OUT,
+  SLIP__LANE_WAIT_OUT,
+  SLIP__LANE_RECORD_QUIET,
+  SLIP__LANE_DONE,  // all steps were taken
+} slip__lane_step_e;
+
+typedef struct slip__lane_t {
+  slip_stream_t control;  // NULL: not made, or destroyed
+  slip_stream_t compute;
+  slip_event_t events[SLIP__LANE_EVENT_COUNT];
+  uint64_t capture;              // leased to; 0: to none. Under |lane_lock|, as is
+  bool busy;                     // somebody submits to this leased lane
+  _Atomic uint32_t outstanding;  // eager launches submitted and not finished
+  _Atomic uint32_t affinity;     // of the stream that submitted last; relaxed, a hint
+} slip__lane_t;
+
+// Open: all lanes. On failure those made so far are kept for slip__lanes_destroy().
+slip_status_t slip__lanes_create(slip_context_t *context) SLIP_MUST_USE;
+// Close: waits for both streams of each lane, then destroys what they have. The first failure; what could not be destroyed is kept for the
+// next call.
+slip_status_t slip__lanes_destroy(slip_context_t *context) SLIP_MUST_USE;
+// Waits for both streams of each lane.
+slip_status_t slip__lanes_synchronize(slip_context_t *context) SLIP_MUST_USE;
+// DEVICE if a lane with launches under way can no longer tell of its progress. OK without lanes.
+slip_status_t slip__lanes_ask(slip_context_t *context) SLIP_MUST_USE;
+
+// A lane to submit to, until it is given back. May wait for another thread's submission.
+slip__lane_t *slip__lane_take(slip_context_t *context, slip_stream_t stream);
+void slip__lane_give(slip_context_t *context, slip__lane_t *lane);
+// The lane of capture |id|. BUSY: |max_captures| others hold launches.
+slip_status_t slip__lane_lease(slip_context_t *context, uint64_t id, slip__lane_t **out) SLIP_MUST_USE;
+void slip__lane_return(slip_context_t *context, slip__lane_t *lane);
+
+// One launch's steps. The calling thread has the device bound and the lane taken or leased.
+typedef struct slip__submission_t {
+  slip_context_t *context;
+  slip__lane_t *lane;
+  slip_stream_t stream;  // the caller's
+  slip_ticket_t *ticket;
+  bool captured;
+} slip__submission_t;
+
+// Takes the steps, or those up to one that fails, and joins. |*out_step|: that one, or SLIP__LANE_DONE.
+slip_status_t slip__lane_submit(const slip__submission_t *submission, slip__lane_step_e *out_step) SLIP_MUST_USE;
+
+// Steps 6 and 9 (lane_run.c): on the compute and on the control stream. |user| is the ticket.
+void slip__lane_run(void *user);
+void slip__lane_finish(void *user);
+
+// The asynchronous launch of a platform with lanes (lane_launch.c). |*out_enqueued|: the gate and the owner are no longer the caller's
+// concern, also on failure.
+slip_status_t slip__lane_launch(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
+                                const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) SLIP_MUST_USE;
 
 #endif  // SLIPSTREAM_SRC_KERNEL_MODE_LANE_H_

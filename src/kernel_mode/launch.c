@@ -7,7 +7,8 @@
 //   inline stream                              asynchronous stream
 //   take a run slot (wait if all are busy)     admit (max_pending), take a ticket and an argument block from the pools
 //   copy the frame into the slot's block       copy the frame into the ticket's block
-//   run on this thread                         enqueue one host function; in the stream's thread and order it takes a slot and runs
+//   run on this thread                         enqueue: one operation where the platform launches directly, else through a lane (lane.h);
+//                                              in stream order it takes a slot and runs
 //   give the slot back, leave the gate         the reaper retires the ticket and leaves the gate (ticket.h)
 //
 // The inline path is four read-modify-writes on words that are uncontended for a single caller, and otherwise plain loads and stores: no
@@ -15,8 +16,8 @@
 #include "kernel_mode/launch.h"
 
 #include <inttypes.h>
-#include <string.h>
 
+#include "kernel_mode/lane.h"
 #include "kernel_mode/latch.h"
 #include "kernel_mode/ticket.h"
 #include "platform/dispatch.h"
@@ -53,11 +54,6 @@ inline slip_status_t slip__launch_check_frame(const slip_context_t *context, con
               view->scalar_count == registration->scalar_count && view->device.platform == context->device.platform &&
               view->device.ordinal == context->device.ordinal;
   return __builtin_expect(same, 1) ? slip_ok_status() : slip__launch_refuse_frame(context, registration, view, id);
-}
-
-static inline void slip__launch_copy_arguments(const slip__frame_view_t *view, slip_otensor_t *tensors, uint64_t *scalars) {
-  memcpy(tensors, view->tensors, view->tensor_count * sizeof(*tensors));
-  memcpy(scalars, view->scalars, view->scalar_count * sizeof(*scalars));
 }
 
 inline slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slot, const slip__registration_t *registration,
@@ -119,22 +115,29 @@ static void slip__launch_device_side(void *user) {
   slip_status_t status = slip__launch_run(context, &context->slots[index], registration, tensors, scalars);
   slip__slot_release(context, index);
   slip__launch_poison_if_undefined(context, status);
-  slip__ticket_finish(ticket, status);
-  // The last access to the context: pairs with the acquire of close, which frees what the lines above use.
-  atomic_fetch_add_explicit(&context->left, 1, memory_order_release);
+  slip__ticket_set_result(ticket, status);
+  slip__ticket_finish(ticket);
 }
 
-slip_status_t slip__launch_check_stream(slip_context_t *context, slip_stream_t stream) {
+slip_status_t slip__launch_check_stream(slip_context_t *context, slip_stream_t stream, slip_capture_info_t *out_capture) {
   int32_t device = -1;
-  slip_capture_info_t capture;
+  if (stream == SLIP_STREAM_INLINE) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "SLIP_STREAM_INLINE was named, but the platform %s has no inline stream; name a stream",
+                       context->platform_name);
+  }
   SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_stream_device(context->platform, stream, &device), "launching on a stream");
   if (device != context->device.ordinal) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
                        "the stream belongs to device %" PRId32 ", but the context is open on %s:%d; launch on a stream of that device",
                        device, context->platform_name, context->device.ordinal);
   }
-  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_stream_capture_info(context->platform, stream, &capture), "launching on a stream");
-  if (capture.state != SLIP_CAPTURE_NONE) {
+  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_stream_capture_info(context->platform, stream, out_capture), "launching on a stream");
+  if (out_capture->state == SLIP_CAPTURE_INVALIDATED) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_STATE,
+                       "the stream's capture (%" PRIu64 ") was invalidated by an earlier error; end it, which gives no graph, then launch",
+                       out_capture->id);
+  }
+  if (out_capture->state != SLIP_CAPTURE_NONE && !slip__context_captures(context)) {
     return SLIP_STATUS(SLIP_CODE_CAPTURE_UNSUPPORTED,
                        "the stream is capturing, and the platform %s cannot record a host-native callable; launch outside the capture",
                        context->platform_name);
@@ -142,15 +145,16 @@ slip_status_t slip__launch_check_stream(slip_context_t *context, slip_stream_t s
   return slip_ok_status();
 }
 
-// |*out_enqueued|: the gate and the owner now belong to the ticket.
-slip_status_t slip__launch_async(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
-                                 const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) {
+// One operation on the caller's stream. |*out_enqueued|: the gate and the owner now belong to the ticket.
+static slip_status_t slip__launch_direct(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
+                                         const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) {
   uint32_t epoch = 0;
   slip_ticket_t *ticket = NULL;
+  slip_capture_info_t capture;
   bool handle = out_ticket != NULL;
-  SLIP_RETURN_IF_ERROR(slip__launch_check_stream(context, record->stream));
+  SLIP_RETURN_IF_ERROR(slip__launch_check_stream(context, record->stream, &capture));
   SLIP_RETURN_IF_ERROR(slip__tickets_admit(context, (record->flags & SLIP_LAUNCH_NO_WAIT) != 0, &epoch));
-  slip_status_t status = slip__ticket_create(context, registration, handle, &ticket);
+  slip_status_t status = slip__ticket_create(context, registration, record, SLIP__TICKET_EAGER, handle, &ticket);
   if (!slip_status_is_ok(status)) {
     slip__tickets_revoke(context, epoch);
     return status;
@@ -158,8 +162,6 @@ slip_status_t slip__launch_async(slip_context_t *context, slip__registration_t *
   slip_otensor_t *tensors = ticket->arguments;
   slip__launch_copy_arguments(view, tensors, (uint64_t *)(void *)(tensors + registration->tensor_count));
   ticket->epoch = epoch;
-  ticket->release = record->release;
-  ticket->user = record->user;
   atomic_fetch_add_explicit(&context->admitted, 1, memory_order_relaxed);
   status = slip__platform_stream_launch(context->platform, record->stream, slip__launch_device_side, ticket);
   if (!slip_status_is_ok(status)) {
@@ -172,6 +174,12 @@ slip_status_t slip__launch_async(slip_context_t *context, slip__registration_t *
   if (handle) *out_ticket = ticket;
   slip__ticket_publish(ticket, handle);
   return slip_ok_status();
+}
+
+slip_status_t slip__launch_async(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
+                                 const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) {
+  return context->lanes ? slip__lane_launch(context, registration, record, view, out_ticket, out_enqueued)
+                        : slip__launch_direct(context, registration, record, view, out_ticket, out_enqueued);
 }
 
 // An inline launch was the last user of a callable that was released meanwhile: its residency goes back here.
@@ -222,8 +230,8 @@ static inline slip_status_t slip__launch(const slip_launch_record_t *record, sli
   slip_status_t status = record->stream ? slip_ok_status() : slip__launch_null_stream(context);
   if (slip_status_is_ok(status)) status = slip__launch_check_frame(context, registration, record->frame, record->id, &view);
   if (slip_status_is_ok(status)) {
-    status = record->stream == SLIP_STREAM_INLINE ? slip__launch_inline(context, registration, record, &view, &ran)
-                                                  : slip__launch_async(context, registration, record, &view, out_ticket, &enqueued);
+    status = record->stream == context->inline_stream ? slip__launch_inline(context, registration, record, &view, &ran)
+                                                      : slip__launch_async(context, registration, record, &view, out_ticket, &enqueued);
   }
   if (enqueued) return status;
   slip__registry_leave(&context->registry, registration);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/allocator.h"
+#include "kernel_mode/lane.h"
 #include "kernel_mode/latch.h"
 #include "kernel_mode/ticket.h"
 #include "os/thread.h"
@@ -114,8 +115,12 @@ static slip_status_t slip__open_create_shell(const slip__plan_t *plan, slip_cont
   atomic_init(&context->shell, 1);
   atomic_init(&context->operations, SLIP__GATE_SHUT);
   context->references = 1;
+  bool inline_runs = (slip__platform_capabilities(plan->platform) & SLIP_PLATFORM_CAN_INLINE) != 0;
+  context->inline_stream = inline_runs ? SLIP_STREAM_INLINE : NULL;
   pthread_mutex_init(&context->drain_lock, NULL);
-  context->drain_lock_made = true;
+  pthread_mutex_init(&context->lane_lock, NULL);
+  pthread_cond_init(&context->lane_idle, NULL);
+  context->locks_made = true;
   slip_status_t status = slip__open_copy_strings(context, plan);
   if (slip_status_is_ok(status)) {
     *out = context;
@@ -131,7 +136,8 @@ static slip_status_t slip__open_create_shell(const slip__plan_t *plan, slip_cont
 static slip_status_t slip__open_host_memory(slip_context_t *context) {
   void *slots = NULL;
   SLIP_RETURN_IF_ERROR(slip__registry_initialize(context));
-  SLIP_RETURN_IF_ERROR(slip__pool_initialize(&context->tickets, context->options.max_pending, sizeof(slip_ticket_t), context->allocator));
+  SLIP_RETURN_IF_ERROR(
+      slip__pool_initialize(&context->tickets, slip__context_max_tickets(context), sizeof(slip_ticket_t), context->allocator));
   context->slot_count = context->options.max_in_flight;
   SLIP_RETURN_IF_ERROR(slip__alloc_aligned(context->allocator, context->slot_count * sizeof(slip__slot_t), _Alignof(slip__slot_t), &slots));
   context->slots = slots;
@@ -140,13 +146,16 @@ static slip_status_t slip__open_host_memory(slip_context_t *context) {
   return slip_ok_status();
 }
 
-// The argument blocks of inline launches: memory of the platform, for the life of the context.
+// The argument blocks of the run slots, for the life of the context.
 static slip_status_t slip__open_device_block(slip_context_t *context) {
   const uint64_t tensors = SLIP_ENTRY_MAX_TENSORS * sizeof(slip_otensor_t), stride = tensors + SLIP_ENTRY_MAX_SCALARS * sizeof(uint64_t);
   void *block = NULL;
-  SLIP_RETURN_IF_ERROR_ANNOTATED(slip_memory_allocate(context->platform, context->device.ordinal, stride * context->slot_count, &block),
-                                 "taking the argument blocks of %" PRIu32 " run slots", context->slot_count);
+  slip_status_t status = (slip__platform_capabilities(context->platform) & SLIP_PLATFORM_HOST_MEMORY) != 0
+                             ? slip_memory_allocate(context->platform, context->device.ordinal, stride * context->slot_count, &block)
+                             : slip__alloc_aligned(context->allocator, stride * context->slot_count, 64, &block);
+  SLIP_RETURN_IF_ERROR_ANNOTATED(status, "taking the argument blocks of %" PRIu32 " run slots", context->slot_count);
   context->device_block = block;
+  context->device_block_bytes = stride * context->slot_count;
   for (uint32_t i = 0; i < context->slot_count; ++i) {
     unsigned char *slot = (unsigned char *)block + i * stride;
     context->slots[i].tensors = (slip_otensor_t *)(void *)slot;
@@ -182,6 +191,7 @@ static slip_status_t slip__open_build(slip_context_t *context) {
   // From here on the platform may hold something of ours.
   if (slip_status_is_ok(status)) context->platform_used = true;
   if (slip_status_is_ok(status)) status = slip__open_device_block(context);
+  if (slip_status_is_ok(status)) status = slip__lanes_create(context);
   if (slip_status_is_ok(status)) status = slip__open_engine(context);
   return slip_status_annotate(status, "opening a context on %s:%d", context->platform_name, context->device.ordinal);
 }

@@ -18,11 +18,8 @@ slip_status_t slip__registry_initialize(slip_context_t *context) {
   registry->place_mask = size - 1;
   pthread_mutex_init(&registry->lock, NULL);
   pthread_cond_init(&registry->loaded, NULL);
+  pthread_mutex_init(&registry->arguments.lock, NULL);
   return slip_ok_status();
-}
-
-void slip__registry_empty(slip_context_t *context) {
-  for (int i = 0; i < SLIP__ARGUMENT_CLASSES; ++i) slip__pool_deinitialize(&context->registry.arguments[i], context->allocator);
 }
 
 void slip__registry_deinitialize(slip_context_t *context) {
@@ -34,6 +31,7 @@ void slip__registry_deinitialize(slip_context_t *context) {
   }
   slip__free(context->allocator, registry->places, (registry->place_mask + (size_t)1) * sizeof(*registry->places));
   registry->places = NULL;
+  pthread_mutex_destroy(&registry->arguments.lock);
   pthread_cond_destroy(&registry->loaded);
   pthread_mutex_destroy(&registry->lock);
 }
@@ -180,16 +178,6 @@ static slip_status_t slip__registry_fit_scratch(slip_context_t *context, uint32_
   return status;
 }
 
-// Lock held. Argument blocks for asynchronous launches of |registration|; made once per size.
-static slip_status_t slip__registry_fit_arguments(slip_context_t *context, uint32_t tensors, uint32_t scalars, uint32_t *out_class) {
-  size_t bytes = tensors * sizeof(slip_otensor_t) + scalars * sizeof(uint64_t), size = SLIP__ARGUMENT_MIN_BYTES;
-  uint32_t class = 0;
-  for (; size < bytes; size *= 2) ++class;
-  *out_class = class;
-  slip__pool_t *pool = &context->registry.arguments[class];
-  return pool->blocks ? slip_ok_status() : slip__pool_initialize(pool, context->options.max_pending, size, context->allocator);
-}
-
 // Lock held. The free place with the lowest id that was not used yet.
 static slip_status_t slip__registry_find_place(slip_context_t *context, uint64_t *out_id, slip__registration_t **out) {
   slip__registry_t *registry = &context->registry;
@@ -220,12 +208,12 @@ static slip_status_t slip__registry_commit(slip_context_t *context, slip__reside
                                            int32_t *out_id) {
   slip__registry_t *registry = &context->registry;
   uint32_t tensors = (uint32_t)slip_signature_tensor_count(signature), scalars = (uint32_t)slip_signature_scalar_count(signature),
-           class = 0;
+           class = slip__arguments_class(tensors, scalars);
   slip__registration_t *registration = NULL;
   uint64_t id = 0;
+  SLIP_RETURN_IF_ERROR(slip__arguments_fit(context, class));
   pthread_mutex_lock(&registry->lock);
   slip_status_t status = slip__registry_fit_scratch(context, resident->scratch_bytes);
-  if (slip_status_is_ok(status)) status = slip__registry_fit_arguments(context, tensors, scalars, &class);
   if (slip_status_is_ok(status)) status = slip__registry_find_place(context, &id, &registration);
   if (slip_status_is_ok(status)) {
     registration->used = 1;

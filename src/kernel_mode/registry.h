@@ -20,17 +20,13 @@
 #ifndef SLIPSTREAM_SRC_KERNEL_MODE_REGISTRY_H_
 #define SLIPSTREAM_SRC_KERNEL_MODE_REGISTRY_H_
 
+#include "kernel_mode/arguments.h"
 #include "kernel_mode/gate.h"
-#include "kernel_mode/pool.h"
 #include "os/thread.h"
 #include "slipstream/context.h"
 #include "slipstream/image.h"
 #include "slipstream/kernel/object.h"
 #include "slipstream/platform/platform.h"
-
-// Argument blocks of asynchronous launches come in sizes of 1 KiB << class.
-#define SLIP__ARGUMENT_CLASSES   7
-#define SLIP__ARGUMENT_MIN_BYTES 1024u
 
 typedef enum slip__resident_state_e {
   SLIP__RESIDENT_LOADING,
@@ -79,13 +75,11 @@ typedef struct slip__registry_t {
   uint64_t resident_bytes;
   slip__resident_t *residents;
   slip__registration_t *closed;
-  slip__pool_t arguments[SLIP__ARGUMENT_CLASSES];
+  slip__arguments_t arguments;
 } slip__registry_t;
 
 // OUT_OF_MEMORY. On failure nothing is left.
 slip_status_t slip__registry_initialize(slip_context_t *context) SLIP_MUST_USE;
-// Close: gives back what launches use once they are inside a gate. Everything was swept.
-void slip__registry_empty(slip_context_t *context);
 // With the context's memory, not at close: a launch that saw READY just before close may still be about to look at a gate, and must find
 // it shut. Safe on a registry that was never initialised.
 void slip__registry_deinitialize(slip_context_t *context);

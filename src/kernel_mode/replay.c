@@ -66,9 +66,8 @@ static void slip__replay_device_side(void *user) {
   slip_status_t status = slip__replay_run(ticket->replay, ticket->arguments, &context->slots[index]);
   slip__slot_release(context, index);
   slip__launch_poison_if_undefined(context, status);
-  slip__ticket_finish(ticket, status);
-  // The last access to the context, as in launch.c.
-  atomic_fetch_add_explicit(&context->left, 1, memory_order_release);
+  slip__ticket_set_result(ticket, status);
+  slip__ticket_finish(ticket);
 }
 
 static void slip__replay_count(_Atomic uint64_t *counter, const slip_graph_t *graph) {
@@ -97,11 +96,12 @@ static void slip__replay_discard(slip_graph_t *graph, slip_ticket_t *ticket, boo
 static slip_status_t slip__replay_direct(slip_graph_t *graph, slip_stream_t stream, slip_ticket_t **out_ticket) {
   slip_context_t *context = graph->context;
   slip_ticket_t *ticket = NULL;
+  slip_capture_info_t capture;
   uint32_t epoch = 0;
   bool handle = out_ticket != NULL;
-  SLIP_RETURN_IF_ERROR(slip__launch_check_stream(context, stream));
+  SLIP_RETURN_IF_ERROR(slip__launch_check_stream(context, stream, &capture));
   SLIP_RETURN_IF_ERROR(slip__tickets_admit(context, false, &epoch));
-  slip_status_t status = slip__ticket_create(context, NULL, handle, &ticket);
+  slip_status_t status = slip__ticket_create(context, NULL, NULL, SLIP__TICKET_EAGER, handle, &ticket);
   if (!slip_status_is_ok(status)) {
     slip__tickets_revoke(context, epoch);
     return status;
@@ -194,7 +194,7 @@ slip_status_t slip_graph_launch(slip_graph_t *graph, slip_stream_t stream, slip_
   bool usable =
       slip__context_state(context) == SLIP_CONTEXT_READY && stream && atomic_load_explicit(&context->poison, memory_order_acquire) == NULL;
   if (__builtin_expect(!usable, 0)) return slip__replay_refuse(graph, stream);
-  if (stream != SLIP_STREAM_INLINE) return slip__replay_async(graph, stream, out_ticket);
+  if (stream != context->inline_stream) return slip__replay_async(graph, stream, out_ticket);
   slip_status_t status = slip__replay_inline(graph);
   if (out_ticket && slip_status_is_ok(status)) *out_ticket = &slip__ticket_finished;
   return status;

@@ -37,7 +37,9 @@ slip_status_t slip_context_stats(slip_context_t *context, slip_context_stats_t *
   stats.retired += slip__stats_read(&context->retired) + slip__stats_read(&context->replay_retired);
   stats.faulted += slip__stats_read(&context->faulted);
   stats.launches += slip__stats_read(&context->admitted) + slip__stats_read(&context->replay_admitted);
-  stats.pending = atomic_load_explicit(&context->pending, memory_order_relaxed);
+  stats.pending = (uint64_t)atomic_load_explicit(&context->pending, memory_order_relaxed) +
+                  atomic_load_explicit(&context->abandoned_count, memory_order_relaxed);
+  stats.captured = atomic_load_explicit(&context->captured, memory_order_relaxed);
   stats.workers = slip__engine_thread_count(context->engine);
   slip__context_leave(context);
   // A newer caller finds zeros in what this library does not know.

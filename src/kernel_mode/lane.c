@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes: making and unmaking them, choosing one, and the steps of a launch (lane.h).
+#include "kernel_mode/lane.h"
+
+#include <inttypes.h>
+
+#include "base/allocator.h"
+#include "kernel_mode/ticket.h"
+#include "os/thread.h"
+
+// --- open and close ----------------------------------------------------------------------------------------------------------------------
+
+static slip_status_t slip__lane_create(slip_context_t *context, slip__lane_t *lane) {
+  int32_t device = context->device.ordinal;
+  SLIP_RETURN_IF_ERROR(slip_stream_create(context->platform, device, &lane->control));
+  SLIP_RETURN_IF_ERROR(slip_stream_create(context->platform, device, &lane->compute));
+  for (int i = 0; i < SLIP__LANE_EVENT_COUNT; ++i) SLIP_RETURN_IF_ERROR(slip_event_create(context->platform, device, &lane->events[i]));
+  return slip_ok_status();
+}
+
+slip_status_t slip__lanes_create(slip_context_t *context) {
+  if (!slip__context_uses_lanes(context)) return slip_ok_status();
+  void *lanes = NULL;
+  uint32_t count = context->slot_count + (slip__context_captures(context) ? context->options.max_captures : 0);
+  SLIP_RETURN_IF_ERROR(slip__alloc_array(context->allocator, count, sizeof(slip__lane_t), &lanes));
+  context->lanes = lanes;
+  context->lane_count = count;
+  atomic_store_explicit(&context->free_lanes, context->all_slots, memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    SLIP_RETURN_IF_ERROR_ANNOTATED(slip__lane_create(context, &context->lanes[i]),
+                                   "making the streams and events of lane %" PRIu32 " of %" PRIu32, i, count);
+  }
+  return slip_ok_status();
+}
+
+static slip_status_t slip__lane_synchronize_one(slip_context_t *context, slip_stream_t stream) {
+  slip_status_t status = stream ? slip_stream_synchronize(context->platform, stream) : slip_ok_status();
+  if (slip_status_code(status) != SLIP_CODE_INVALID_ARGUMENT) return status;
+  // Somebody reset the device: there is no such stream any more, and nothing that it could still do. Its destruction will tell.
+  slip_status_free(status);
+  return slip_ok_status();
+}
+
+static slip_status_t slip__lane_synchronize(slip_context_t *context, const slip__lane_t *lane) {
+  slip_status_t status = slip__lane_synchronize_one(context, lane->compute);
+  return slip_status_join(status, slip__lane_synchronize_one(context, lane->control));
+}
+
+slip_status_t slip__lanes_synchronize(slip_context_t *context) {
+  slip_status_t status = slip_ok_status();
+  for (uint32_t i = 0; context->lanes && i < context->lane_count; ++i)
+    status = slip_status_join(status, slip__lane_synchronize(context, &context->lanes[i]));
+  return slip_status_annotate(status, "waiting for the context's own streams");
+}
+
+// An event may be recorded on the streams until they are quiet, and a stream is needed by nothing once its events are gone.
+static slip_status_t slip__lane_destroy(slip_context_t *context, slip__lane_t *lane) {
+  SLIP_RETURN_IF_ERROR(slip__lane_synchronize(context, lane));
+  for (int i = 0; i < SLIP__LANE_EVENT_COUNT; ++i) {
+    if (lane->events[i]) SLIP_RETURN_IF_ERROR(slip__context_given_back(context, slip_event_destroy(context->platform, lane->events[i])));
+    lane->events[i] = NULL;
+  }
+  if (lane->compute) SLIP_RETURN_IF_ERROR(slip__context_given_back(context, slip_stream_destroy(context->platform, lane->compute)));
+  lane->compute = NULL;
+  if (lane->control) SLIP_RETURN_IF_ERROR(slip__context_given_back(context, slip_stream_destroy(context->platform, lane->control)));
+  lane->control = NULL;
+  return slip_ok_status();
+}
+
+slip_status_t slip__lanes_destroy(slip_context_t *context) {
+  if (!context->lanes) return slip_ok_status();
+  slip_status_t status = slip_ok_status();
+  for (uint32_t i = 0; i < context->lane_count; ++i) status = slip_status_join(status, slip__lane_destroy(context, &context->lanes[i]));
+  if (!slip_status_is_ok(status)) return status;
+  slip__free(context->allocator, context->lanes, context->lane_count * sizeof(slip__lane_t));
+  context->lanes = NULL;
+  return slip_ok_status();
+}
+
+slip_status_t slip__lanes_ask(slip_context_t *context) {
+  for (uint32_t i = 0; context->lanes && i < context->slot_count; ++i) {
+    const slip__lane_t *lane = &context->lanes[i];
+    if (atomic_load_explicit(&lane->outstanding, memory_order_relaxed) == 0) continue;
+    slip_status_t status = slip_ok_status();
+    SLIP__CONTEXT_BOUND(status, context, slip_event_query(context->platform, lane->events[SLIP__LANE_QUIET]));
+    if (slip_status_code(status) != SLIP_CODE_NOT_READY && !slip_status_is_ok(status)) {
+      return slip_status_annotate(status, "the device does not tell of launches under way, so that none is known to have ended");
+    }
+    slip_status_free(status);
+  }
+  return slip_ok_status();
+}
+
+// --- eager lanes -------------------------------------------------------------------------------------------------------------------------
+
+// The best one of |free_lanes|, which is not 0.
+static uint32_t slip__lane_choose(const slip_context_t *context, uint64_t free_lanes, uint32_t affinity) {
+  uint32_t best = 0, fewest = UINT32_MAX;
+  for (uint64_t rest = free_lanes; rest != 0; rest &= rest - 1) {
+    uint32_t i = (uint32_t)__builtin_ctzll(rest);
+    uint32_t outstanding = atomic_load_explicit(&context->lanes[i].outstanding, memory_order_relaxed);
+    if (outstanding > 0 && atomic_load_explicit(&context->lanes[i].affinity, memory_order_relaxed) == affinity) return i;
+    if (outstanding < fewest) {
+      fewest = outstanding;
+      best = i;
+    }
+  }
+  return best;
+}
+
+static slip__lane_t *slip__lane_try(slip_context_t *context, uint32_t affinity) {
+  uint64_t free_lanes = atomic_load_explicit(&context->free_lanes, memory_order_seq_cst);
+  while (free_lanes != 0) {
+    uint32_t index = slip__lane_choose(context, free_lanes, affinity);
+    // seq_cst for signal.h; acquire: pairs with the release of slip__lane_give, so that one submission follows the other.
+    if (atomic_compare_exchange_weak_explicit(&context->free_lanes, &free_lanes, free_lanes & ~(UINT64_C(1) << index), memory_order_seq_cst,
+                                              memory_order_seq_cst)) {
+      atomic_store_explicit(&context->lanes[index].affinity, affinity, memory_order_relaxed);
+      return &context->lanes[index];
+    }
+  }
+  return NULL;
+}
+
+slip__lane_t *slip__lane_take(slip_context_t *context, slip_stream_t stream) {
+  enum { SPINS = 200 };  // about 10 us, which is what a submission takes
+  uint32_t affinity = (uint32_t)(((uint64_t)(uintptr_t)stream * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+  slip__lane_t *lane = slip__lane_try(context, affinity);
+  for (int i = 0; i < SPINS && !lane; ++i) {
+    slip__cpu_relax();
+    lane = slip__lane_try(context, affinity);
+  }
+  if (lane) return lane;
+  uint32_t key = slip__signal_enter(&context->lane_signal);
+  while (!(lane = slip__lane_try(context, affinity))) (void)slip__signal_sleep(&context->lane_signal, &key, -1);
+  slip__signal_leave(&context->lane_signal);
+  return lane;
+}
+
+void slip__lane_give(slip_context_t *context, slip__lane_t *lane) {
+  atomic_fetch_or_explicit(&context->free_lanes, UINT64_C(1) << (lane - context->lanes), memory_order_seq_cst);
+  slip__signal_raise(&context->lane_signal);
+}
+
+// --- leases ------------------------------------------------------------------------------------------------------------------------------
+
+// Lock held. Of the capture's own lane, else of one whose capture has ended.
+static slip_status_t slip__lane_find(slip_context_t *context, uint64_t id, slip__lane_t **out) {
+  slip__lane_t *end = context->lanes + context->lane_count;
+  for (slip__lane_t *lane = context->lanes + context->slot_count; lane < end; ++lane) {
+    if (lane->capture == id) *out = lane;
+  }
+  for (slip__lane_t *lane = context->lanes + context->slot_count; lane < end && !*out; ++lane) {
+    slip_capture_info_t info = {SLIP_CAPTURE_NONE, 0, 0};
+    if (lane->busy) continue;
+    if (lane->capture != 0) SLIP_RETURN_IF_ERROR(slip_stream_capture_info(context->platform, lane->control, &info));
+    if (info.state == SLIP_CAPTURE_NONE) *out = lane;
+  }
+  if (*out) return slip_ok_status();
+  return SLIP_STATUS(SLIP_CODE_BUSY,
+                     "%" PRIu32 " captures that hold launches are in progress, which is max_captures; end one or open with more",
+                     context->options.max_captures);
+}
+
+slip_status_t slip__lane_lease(slip_context_t *context, uint64_t id, slip__lane_t **out) {
+  *out = NULL;
+  pthread_mutex_lock(&context->lane_lock);
+  slip_status_t status = slip__lane_find(context, id, out);
+  while (*out && (*out)->busy) {  // another thread launches in the same capture: microseconds
+    pthread_cond_wait(&context->lane_idle, &context->lane_lock);
+    *out = NULL;
+    status = slip__lane_find(context, id, out);
+  }
+  if (*out) {
+    (*out)->capture = id;
+    (*out)->busy = true;
+  }
+  pthread_mutex_unlock(&context->lane_lock);
+  return status;
+}
+
+void slip__lane_return(slip_context_t *context, slip__lane_t *lane) {
+  pthread_mutex_lock(&context->lane_lock);
+  lane->busy = false;
+  pthread_cond_broadcast(&context->lane_idle);
+  pthread_mutex_unlock(&context->lane_lock);
+}
+
+// --- steps -------------------------------------------------------------------------------------------------------------------------------
+
+static slip_status_t slip__lane_stage(const slip__submission_t *s) {
+  const slip__registration_t *registration = s->ticket->registration;
+  uint64_t bytes = registration->tensor_count * sizeof(slip_otensor_t) + registration->scalar_count * sizeof(uint64_t);
+  if (bytes == 0) return slip_ok_status();
+  return slip_memory_copy_async(s->context->platform, s->lane->control, s->ticket->device_arguments, s->ticket->arguments, bytes,
+                                SLIP_COPY_HOST_TO_DEVICE);
+}
+
+static slip_status_t slip__lane_take_step(const slip__submission_t *s, slip__lane_step_e step) {
+  slip_platform_t *platform = s->context->platform;
+  const slip__lane_t *lane = s->lane;
+  switch (step) {
+    case SLIP__LANE_RECORD_IN:
+      return slip_event_record(platform, lane->events[SLIP__LANE_IN], s->stream);
+    case SLIP__LANE_WAIT_IN:
+      return slip_stream_wait_event(platform, lane->control, lane->events[SLIP__LANE_IN]);
+    case SLIP__LANE_STAGE:
+      return slip__lane_stage(s);
+    case SLIP__LANE_RECORD_STAGED:
+      return slip_event_record(platform, lane->events[SLIP__LANE_STAGED], lane->control);
+    case SLIP__LANE_WAIT_STAGED:
+      return slip_stream_wait_event(platform, lane->compute, lane->events[SLIP__LANE_STAGED]);
+    case SLIP__LANE_LAUNCH:
+      return slip__platform_stream_launch(platform, lane->compute, slip__lane_run, s->ticket);
+    case SLIP__LANE_RECORD_RAN:
+      return slip_event_record(platform, lane->events[SLIP__LANE_RAN], lane->compute);
+    case SLIP__LANE_WAIT_RAN:
+      return slip_stream_wait_event(platform, lane->control, lane->events[SLIP__LANE_RAN]);
+    case SLIP__LANE_FINISH:
+      return s->captured ? slip_ok_status() : slip_stream_enqueue_host(platform, lane->control, slip__lane_finish, s->ticket);
+    case SLIP__LANE_RECORD_OUT:
+      return slip_event_record(platform, lane->events[SLIP__LANE_OUT], lane->control);
+    case SLIP__LANE_WAIT_OUT:
+      return slip_stream_wait_event(platform, s->stream, lane->events[SLIP__LANE_OUT]);
+    case SLIP__LANE_RECORD_QUIET:
+      return s->captured ? slip_ok_status() : slip_event_record(platform, lane->events[SLIP__LANE_QUIET], lane->control);
+    case SLIP__LANE_DONE:
+      break;
+  }
+  return slip_ok_status();
+}
+
+static const char *slip__lane_step_name(slip__lane_step_e step) {
+  static const char *const names[] = {"",
+                                      "recording IN on the caller's stream",
+                                      "waiting for IN on control",
+                                      "copying the arguments on control",
+                                      "recording STAGED on control",
+                                      "waiting for STAGED on compute",
+                                      "launching on compute",
+                                      "recording RAN on compute",
+                                      "waiting for RAN on control",
+                                      "enqueuing the end on control",
+                                      "recording OUT on control",
+                                      "waiting for OUT on the caller's stream",
+                                      "recording QUIET on control"};
+  return names[step];
+}
+
+static slip_status_t slip__lane_join_one(const slip__submission_t *s, slip_stream_t helper, slip__lane_event_e event) {
+  SLIP_RETURN_IF_ERROR(slip_event_record(s->context->platform, s->lane->events[event], helper));
+  return slip_stream_wait_event(s->context->platform, s->stream, s->lane->events[event]);
+}
+
+// After |failed|: what has been forked off the caller's stream goes back to it.
+static slip_status_t slip__lane_join(const slip__submission_t *s, slip__lane_step_e failed) {
+  slip_status_t status = slip_ok_status();
+  if (failed > SLIP__LANE_WAIT_STAGED) status = slip__lane_join_one(s, s->lane->compute, SLIP__LANE_RAN);
+  if (failed > SLIP__LANE_WAIT_IN) status = slip_status_join(status, slip__lane_join_one(s, s->lane->control, SLIP__LANE_OUT));
+  return slip_status_annotate(status,
+                              "the context's own streams could not be joined to the caller's either: later work on it is not ordered after "
+                              "what was enqueued, and a capture cannot be ended well");
+}
+
+slip_status_t slip__lane_submit(const slip__submission_t *s, slip__lane_step_e *out_step) {
+  slip__lane_step_e step = SLIP__LANE_RECORD_IN;
+  slip_status_t status = slip_ok_status();
+  s->ticket->lane = s->lane;
+  if (!s->captured) atomic_fetch_add_explicit(&s->lane->outstanding, 1, memory_order_relaxed);
+  for (; step < SLIP__LANE_DONE; ++step) {
+    status = slip__lane_take_step(s, step);
+    if (!slip_status_is_ok(status)) break;
+  }
+  *out_step = step;
+  if (step == SLIP__LANE_DONE) return slip_ok_status();
+  // Step 9 was not reached: nothing will count it out.
+  if (!s->captured && step <= SLIP__LANE_FINISH) atomic_fetch_sub_explicit(&s->lane->outstanding, 1, memory_order_relaxed);
+  status = slip_status_annotate(status, "%s (step %d of %d)", slip__lane_step_name(step), step, SLIP__LANE_DONE - 1);
+  return slip_status_join(status, slip__lane_join(s, step));
+}
