@@ -12,12 +12,6 @@
 #include "kernel_mode/ticket.h"
 #include "slipstream/sim.h"
 
-#pragma weak slip_sim_reset
-#pragma weak slip_sim_statistics
-#pragma weak slip_sim_violation
-#pragma weak slip_sim_violation_count
-#pragma weak slip_sim_lifecycle_calls
-
 typedef enum slip_lane_place_e { SLIP_LANE_CPU, SLIP_LANE_CUDA, SLIP_LANE_ASCEND } slip_lane_place_e;
 
 typedef struct slip_lane_world_t {
