@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "slipstream/compile.h"
+#include "simulator.h"
 #include "slipstream/kernel/tile.h"
 
 static const cli_option_t cli_doctor_options[] = {CLI_OPTION_JSON, CLI_OPTION_HELP, CLI_OPTION_END};
@@ -32,6 +33,7 @@ static json_t *cli_doctor_platform(const char *name) {
     slip_status_free(build);
   }
   if (!slip_status_is_ok(status)) json_object_set_new(object, "error", cli_status_json(status));
+  if (strcmp(name, "sim") == 0) json_object_set_new(object, "variables", cli_simulator_variables());
   slip_status_free(status);
   return object;
 }
@@ -64,8 +66,9 @@ static json_t *cli_doctor_document(void) {
   json_t *limits = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "entry_tensors", SLIP_ENTRY_MAX_TENSORS, "entry_scalars",
                              SLIP_ENTRY_MAX_SCALARS, "kernel_tensors", SLIP_KERNEL_MAX_TENSORS, "kernel_scalars", SLIP_KERNEL_MAX_SCALARS,
                              "rank", SLIP_MAX_RANK, "kernels", SLIP_IMAGE_MAX_KERNELS, "entries", SLIP_IMAGE_MAX_ENTRIES);
-  return json_pack("{s:s,s:o,s:o,s:o,s:o}", "version", slip_version(), "platforms", platforms, "cpu_targets", cli_doctor_targets(),
-                   "compiler", cli_doctor_compiler(), "limits", limits);
+  json_t *check = json_pack("{s:b,s:s}", "on", 1, "skip_option", "--skip-build-check");
+  return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "version", slip_version(), "build_check", check, "platforms", platforms, "cpu_targets",
+                   cli_doctor_targets(), "compiler", cli_doctor_compiler(), "limits", limits);
 }
 
 static const char *cli_doctor_text(const json_t *object, const char *key) {
@@ -73,9 +76,15 @@ static const char *cli_doctor_text(const json_t *object, const char *key) {
   return text ? text : "";
 }
 
+static void cli_doctor_print_variable(const json_t *variable) {
+  const char *value = json_string_value(json_object_get(variable, "value"));
+  printf("  %s=%s%s  %s\n", cli_doctor_text(variable, "name"), value ? value : cli_doctor_text(variable, "default"),
+         value ? "" : " (default)", cli_doctor_text(variable, "meaning"));
+}
+
 static void cli_doctor_print(const json_t *document) {
   size_t i, j;
-  const json_t *platform, *device;
+  const json_t *platform, *device, *variable;
   const char *key;
   json_t *value;
   printf("slipstream %s\n", cli_doctor_text(document, "version"));
@@ -92,7 +101,9 @@ static void cli_doctor_print(const json_t *document) {
              (long long)json_integer_value(json_object_get(device, "cores")),
              (double)json_integer_value(json_object_get(device, "memory_bytes")) / (1024.0 * 1024 * 1024));
     }
+    json_array_foreach(json_object_get(platform, "variables"), j, variable) cli_doctor_print_variable(variable);
   }
+  printf("build check: a platform of another build is refused; slip run --skip-build-check accepts it\n");
   json_object_foreach(json_object_get(document, "cpu_targets"), key, value) {
     printf("target %-10s %s\n", key, json_is_true(value) ? "runs here" : "does not run here");
   }

@@ -4,6 +4,7 @@
 
 #include "io/npy.h"
 #include "session.h"
+#include "simulator.h"
 
 static const cli_option_t cli_run_options[] = {
     {"arg", 'a', "NAME=VALUE", "an argument: @file.npy, @file.safetensors[:TENSOR], or a number", true},
@@ -114,16 +115,17 @@ static long long cli_integer(const json_t *object, const char *key) {
   return (long long)json_integer_value(json_object_get(object, key));
 }
 
-static slip_status_t cli_print_report(const cli_session_t *s, json_t *report) {
+static void cli_report_bench(const cli_session_t *s, json_t *report) {
+  if (!s->time_count) return;
+  json_object_set_new(report, "bench",
+                      json_pack("{s:I,s:I,s:I,s:I,s:I}", "count", (json_int_t)s->time_count, "min_ns", (json_int_t)s->times_ns[0], "p10_ns",
+                                (json_int_t)cli_percentile(s, 10), "median_ns", (json_int_t)cli_percentile(s, 50), "p90_ns",
+                                (json_int_t)cli_percentile(s, 90)));
+}
+
+static slip_status_t cli_print_report(const cli_session_t *s, const json_t *report) {
   size_t i;
   const json_t *output;
-  if (s->time_count) {
-    json_object_set_new(report, "bench",
-                        json_pack("{s:I,s:I,s:I,s:I,s:I}", "count", (json_int_t)s->time_count, "min_ns", (json_int_t)s->times_ns[0],
-                                  "p10_ns", (json_int_t)cli_percentile(s, 10), "median_ns", (json_int_t)cli_percentile(s, 50), "p90_ns",
-                                  (json_int_t)cli_percentile(s, 90)));
-  }
-  if (s->invocation->json) return cli_print_json(json_incref(report));
   printf("%s on %s:%lld (%s), %s: first %s %lld ns", cli_text(report, "name"), cli_text(report, "platform"), cli_integer(report, "device"),
          cli_text(report, "target"), cli_text(report, "stream"), s->replays ? "replay" : "launch", cli_integer(report, "launch_ns"));
   if (s->replays) printf(" of %llu", (unsigned long long)s->replays);
@@ -139,6 +141,33 @@ static slip_status_t cli_print_report(const cli_session_t *s, json_t *report) {
 
 // --- Command ---------------------------------------------------------------------------------------------------------
 
+// Ends the run: what the simulator found makes a run fail that was fine by itself; its results are shown all the same.
+static int cli_run_end(const cli_session_t *s, slip_status_t status, json_t *report) {
+  bool ran = slip_status_is_ok(status);
+  size_t i;
+  const json_t *finding;
+  json_t *findings = cli_session_is_simulated(s) ? cli_simulator_findings() : NULL;
+  size_t count = json_array_size(findings);
+  if (count) {
+    status = slip_status_join(status, SLIP_STATUS(SLIP_CODE_DEVICE, "the simulator found %zu thing%s wrong; the first: %s", count,
+                                                  count == 1 ? "" : "s", json_string_value(json_array_get(findings, 0))));
+  }
+  if (s->invocation->json) {
+    int code = slip_status_is_ok(status) ? CLI_EXIT_OK : CLI_EXIT_FAILURE;
+    json_t *document = ran ? json_incref(report) : json_object();
+    cli_report_bench(s, document);
+    if (findings) json_object_set_new(document, "findings", findings);
+    if (!slip_status_is_ok(status)) json_object_set_new(document, "error", cli_status_json(status));
+    slip_status_free(status);
+    status = cli_print_json(document);
+    return slip_status_is_ok(status) ? code : cli_finish(s->invocation, status);
+  }
+  if (ran) status = slip_status_join(status, cli_print_report(s, report));
+  json_array_foreach(findings, i, finding) fprintf(stderr, "sim: %s\n", json_string_value(finding));
+  json_decref(findings);
+  return cli_finish(s->invocation, status);
+}
+
 static int cli_run_run(const cli_invocation_t *invocation) {
   cli_session_t session;
   const char *stream = cli_value(invocation, "stream");
@@ -152,10 +181,10 @@ static int cli_run_run(const cli_invocation_t *invocation) {
   if (slip_status_is_ok(status)) status = cli_report(&session, &report);
   if (slip_status_is_ok(status)) status = cli_session_bench(&session);
   status = slip_status_join(status, cli_session_close(&session));
-  if (slip_status_is_ok(status)) status = cli_print_report(&session, report);
+  int code = cli_run_end(&session, status, report);
   json_decref(report);
   free(session.times_ns);
-  return cli_finish(invocation, status);
+  return code;
 }
 
 const cli_command_t cli_run_command = {

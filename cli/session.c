@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "slipstream/sim.h"
+
 #define CLI_BENCH_MAX   10000000
 #define CLI_PROGRESS_NS 200000000u
 
@@ -46,7 +48,7 @@ static slip_status_t cli_session_device(cli_session_t *s, const char *platform) 
                        platform, count - 1);
   }
   s->place.device = (slip_device_t){slip_platform_from_name(platform), (int16_t)device};
-  return slip_ok_status();
+  return cli_session_is_simulated(s) && device > 0 ? slip_sim_set_device((int32_t)device) : slip_ok_status();
 }
 
 // Only the cpu runs a launch on the calling thread, which is its default.
@@ -118,7 +120,9 @@ static slip_status_t cli_session_launch(cli_session_t *s, uint64_t *out_ns) {
     status = slip_graph_exec_launch(s->place.platform, s->graph, s->place.stream);
     if (slip_status_is_ok(status)) status = cli_session_replayed(s);
   } else {
-    status = slip_context_launch(s->context, s->id, &s->frame, s->place.stream, cli_session_is_inline(s) ? NULL : &ticket);
+    slip_ticket_t **out = cli_session_is_inline(s) ? NULL : &ticket;
+    status = s->recording ? slip_graph_launch(s->recording, s->place.stream, out)
+                          : slip_context_launch(s->context, s->id, &s->frame, s->place.stream, out);
     if (ticket) status = slip_status_join(status, slip_ticket_wait(ticket, -1));
   }
   *out_ns = cli_now_ns() - start;
@@ -126,11 +130,16 @@ static slip_status_t cli_session_launch(cli_session_t *s, uint64_t *out_ns) {
   return status;
 }
 
-// A capture that began is ended, whatever happens in it.
+static slip_status_t cli_session_record(cli_session_t *s) {
+  SLIP_RETURN_IF_ERROR(slip_graph_create(s->context, &s->recording));
+  return slip_graph_add(s->recording, s->id, &s->frame, NULL);
+}
+
+// On the stream where the platform can, else by the library itself. A capture that began is ended, whatever happens in it.
 static slip_status_t cli_session_capture(cli_session_t *s) {
   slip_device_properties_t properties;
   SLIP_RETURN_IF_ERROR(slip_platform_device_properties(s->place.platform, s->place.device.ordinal, &properties));
-  if (!properties.capture_supported) return SLIP_STATUS(SLIP_CODE_UNSUPPORTED, "--capture: %s cannot capture launches", properties.name);
+  if (!properties.capture_supported) return cli_session_record(s);
   SLIP_RETURN_IF_ERROR(slip_stream_capture_begin(s->place.platform, s->place.stream, SLIP_CAPTURE_MODE_GLOBAL));
   slip_status_t status = slip_context_launch(s->context, s->id, &s->frame, s->place.stream, &s->captured);
   return slip_status_join(status, slip_stream_capture_end(s->place.platform, s->place.stream, &s->graph));
@@ -139,11 +148,11 @@ static slip_status_t cli_session_capture(cli_session_t *s) {
 slip_status_t cli_session_run(cli_session_t *s) {
   if (s->replays) SLIP_RETURN_IF_ERROR_ANNOTATED(cli_session_capture(s), "capturing the launch");
   SLIP_RETURN_IF_ERROR(cli_session_launch(s, &s->first_ns));
-  if (s->replays < 2) return slip_ok_status();
-  for (uint64_t i = 1; i < s->replays; ++i) {  // back to back
-    SLIP_RETURN_IF_ERROR(slip_graph_exec_launch(s->place.platform, s->graph, s->place.stream));
+  uint64_t ns;
+  for (uint64_t i = 1; i < s->replays; ++i) {  // a stream's back to back
+    SLIP_RETURN_IF_ERROR(s->graph ? slip_graph_exec_launch(s->place.platform, s->graph, s->place.stream) : cli_session_launch(s, &ns));
   }
-  return cli_session_replayed(s);
+  return s->graph ? cli_session_replayed(s) : slip_ok_status();
 }
 
 static int cli_time_order(const void *a, const void *b) {
@@ -176,6 +185,7 @@ slip_status_t cli_session_close(cli_session_t *s) {
   slip_status_t status = slip_ok_status();
   if (s->graph) status = slip_graph_exec_destroy(s->place.platform, s->graph);
   slip_ticket_release(s->captured);
+  status = slip_status_join(status, slip_graph_destroy(s->recording));
   if (s->context) status = slip_status_join(status, slip_context_close(s->context));
   if (s->place.stream && !cli_session_is_inline(s))
     status = slip_status_join(status, slip_stream_destroy(s->place.platform, s->place.stream));

@@ -15,8 +15,9 @@ typedef struct cli_session_t {
   slip_frame_t frame;
   int32_t id;
   uint64_t replays;         // of --capture; 0: launched as it is
-  slip_graph_exec_t graph;  // the captured launch
+  slip_graph_exec_t graph;  // the captured launch, where the platform captures
   slip_ticket_t *captured;  // of it
+  slip_graph_t *recording;  // the launch, where the library records
   uint64_t first_ns;        // the first launch or replay, from the call to the results
   uint64_t *times_ns;       // of --bench, sorted
   size_t time_count;
@@ -30,6 +31,10 @@ slip_status_t cli_session_run(cli_session_t *session) SLIP_MUST_USE;
 slip_status_t cli_session_bench(cli_session_t *session) SLIP_MUST_USE;
 // Gives everything back but the times.
 slip_status_t cli_session_close(cli_session_t *session) SLIP_MUST_USE;
+
+static inline bool cli_session_is_simulated(const cli_session_t *session) {
+  return session->place.device.platform == SLIP_PLATFORM_SIM;
+}
 
 static inline bool cli_session_is_inline(const cli_session_t *session) {
   return session->place.stream == SLIP_STREAM_INLINE;

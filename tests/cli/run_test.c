@@ -86,6 +86,33 @@ SLIP_TEST_TIMEOUT(run_tensors_of_every_kind_travel_through_the_stream, 120) {
   SLIP(0, "y: f32[4] = 7.5 7.5 7.5 7.5", GOOD, "--stream", "async", "--skip-build-check");
 }
 
+// The state's elements grow by 1 and 2 with each run.
+static void check_state(const char *file, int32_t runs) {
+  float raw[2] = {float_at(file, 0), float_at(file, 1)};
+  int32_t state[2];
+  memcpy(state, raw, sizeof(state));
+  SLIP_CHECK_EQ(state[0], 10 + runs);
+  SLIP_CHECK_EQ(state[1], 20 + 2 * runs);
+}
+
+SLIP_TEST_TIMEOUT(run_captured_replays, 120) {
+  static const char *const streams[] = {"inline", "async"};
+  make_kinds();
+  for (size_t i = 0; i < 2; ++i) {
+    SLIP(0, "first replay", GOOD, "--stream", streams[i], "--capture", "1", "--out", "s=@t.npy", "--out", "y=@y.npy");
+    check_state("t.npy", 1);
+    for (size_t k = 0; k < 4; ++k) SLIP_CHECK(float_at("y.npy", k) == 7.5f);
+    SLIP(0, "bench: 7 launches", GOOD, "--stream", streams[i], "--capture", "5", "--out", "s=@t.npy", "--bench", "7");
+    check_state("t.npy", 5);
+    SLIP(0, "first launch", GOOD, "--stream", streams[i], "--capture", "0", "--out", "s=@t.npy");
+    check_state("t.npy", 1);
+  }
+  json_t *document = SLIP_JSON(0, GOOD, "--capture", "2");
+  SLIP_CHECK_EQ(json_integer_value(json_object_get(document, "replays")), 2);
+  json_decref(document);
+  SLIP(1, "--capture: '10000001' is no integer in 0..10000000", GOOD, "--capture", "10000001");
+}
+
 SLIP_TEST_TIMEOUT(run_refuses_devices_and_streams_that_are_not_there, 120) {
   make_kinds();
   SLIP(1, "--device 1: platform \"cpu\" has devices 0 to 0", GOOD, "--device", "1");
