@@ -2,7 +2,7 @@
 // The board: one lock, its waiting, its tables.
 #include "platform/sim/board.h"
 
-#include <sched.h>
+#include <threads.h>
 
 #include "base/allocator.h"
 #include "os/fork.h"
@@ -32,12 +32,12 @@ void slip__sim_board_unlock(void) {
 }
 
 void slip__sim_board_wait(void) {
-  uint32_t seen = atomic_load_explicit(&slip__sim_progress, memory_order_relaxed), epoch = slip__fork_epoch();
+  uint32_t seen = atomic_load_explicit(&slip__sim_progress, memory_order_relaxed);
   ++slip__sim_progress_waiters;
   slip__sim_board_unlock();
   (void)slip__futex_wait(&slip__sim_progress, seen, -1);
   slip__sim_board_lock();
-  if (epoch == slip__fork_epoch()) --slip__sim_progress_waiters;
+  --slip__sim_progress_waiters;
 }
 
 void slip__sim_board_notify(void) {
@@ -50,7 +50,7 @@ slip_status_t slip__sim_board_enter(const char *call) {
   static _Atomic uint64_t ordinal;
   SLIP_RETURN_IF_ERROR(slip__sim_enter(call));
   uint64_t number = atomic_fetch_add_explicit(&ordinal, 1, memory_order_relaxed);
-  if (slip__sim_config()->delay_ns > 0 && slip__sim_random((uint64_t)(unsigned char)call[0] << 56, number) % 8 == 0) (void)sched_yield();
+  if (slip__sim_config()->delay_ns > 0 && slip__sim_random((uint64_t)(unsigned char)call[0] << 56, number) % 8 == 0) thrd_yield();
   return slip_ok_status();
 }
 

@@ -25,7 +25,8 @@
 //   destroy, graph_launch    BROKEN        -                  CAPTURE_INVALIDATED
 //   event query, synchronize -             ACTIVE             CAPTURED_EVENT, breaks
 //                            -             BROKEN, OVER       CAPTURED_EVENT
-//   unsafe calls             a capture of global mode, or of thread-local mode begun by this thread: CAPTURE_UNSUPPORTED, breaks
+//   unsafe calls             a capture of global mode, or of thread-local mode begun by this thread, ACTIVE or BROKEN:
+//                                                             CAPTURE_UNSUPPORTED, breaks
 //   end, in this order       none          -                  NOT_CAPTURING
 //                            not origin    -                  CAPTURE_UNMATCHED; the capture stays
 //                            other thread  -                  CAPTURE_WRONG_THREAD unless relaxed; cuda: the capture stays, ascend: over

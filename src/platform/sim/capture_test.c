@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each line of the table in capture.c, in both flavours.
-#include "platform/sim/sim_test.h"
+#include "slip_test_sim.h"
 
 typedef struct sim_world_t {
   uint32_t flavour;

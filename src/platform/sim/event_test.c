@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform/sim/sim_test.h"
+#include "slip_test_sim.h"
 
 SLIP_TEST(sim_event_last_record_counts_and_waits_bind_at_the_call) {
   sim_power_on(SLIP_SIM_FLAVOUR_CUDA, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform/sim/sim_test.h"
+#include "slip_test_sim.h"
 
 // --- order
 
@@ -260,6 +260,38 @@ SLIP_TEST(sim_graph_lets_go_once_when_destroyed_and_through) {
   SLIP_CHECK_EQ(atomic_load(&keeper.released), 6);
   SIM_CHECK_ERROR(slip__sim_graph_destroy(graph), INVALID_HANDLE);
   SLIP_CHECK_OK(slip__sim_graph_destroy(NULL));
+}
+
+static void sim_break(void *user) {
+  (void)user;
+  slip__sim_violation(0, true, SLIP__SIM_ILLEGAL_ADDRESS, "on purpose");
+}
+
+SLIP_TEST(sim_graph_on_a_broken_device_runs_host_functions_only) {
+  sim_power_on(SLIP_SIM_FLAVOUR_ASCEND, 11);
+  sim_keeper_t keeper = {0};
+  sim_gate_t gate = {0};
+  uint64_t host = 0, device = 0;
+  slip_graph_exec_t graph = NULL;
+  slip_stream_t stream = sim_stream();
+  SLIP_CHECK_OK(slip__sim_capture_begin(stream, SLIP_CAPTURE_MODE_THREAD_LOCAL));
+  SLIP_CHECK_OK(slip__sim_capture_retain(stream, sim_keeper_release, &keeper));
+  SLIP_CHECK_OK(slip__sim_stream_launch(stream, sim_count, &device));
+  SLIP_CHECK_OK(slip__sim_stream_enqueue_host(stream, sim_count, &host));
+  SLIP_CHECK_OK(slip__sim_stream_launch(stream, sim_break, NULL));
+  SLIP_CHECK_OK(slip__sim_capture_end(stream, &graph));
+  SLIP_CHECK_OK(slip__sim_stream_enqueue_host(stream, sim_gate_pass, &gate));
+  SLIP_CHECK_OK(slip__sim_graph_launch(graph, stream));
+  SLIP_CHECK_OK(slip__sim_graph_launch(graph, stream));
+  sim_gate_open(&gate);
+  SIM_CHECK_ERROR(slip__sim_stream_synchronize(stream), ILLEGAL_ADDRESS);
+  SIM_CHECK_ERROR(slip__sim_graph_launch(graph, stream), ILLEGAL_ADDRESS);
+  SIM_CHECK_ERROR(slip__sim_graph_destroy(graph), ILLEGAL_ADDRESS);
+  slip__sim_stream_reset(0);
+  SLIP_CHECK_EQ(device, 1);
+  SLIP_CHECK_EQ(host, 2);
+  SLIP_CHECK_EQ(atomic_load(&keeper.released), 1);
+  SLIP_CHECK_EQ(sim_alive().graphs, 0);
 }
 
 typedef struct sim_user_t {

@@ -172,7 +172,9 @@ void slip__sim_memory_statistics(slip_sim_statistics_t *out);
 void slip__sim_memory_reset(int32_t device);
 void slip__sim_memory_watch_fork(void);
 
-// --- stream.c, event.c, capture.c, graph.c: the table's entries of the same names, and
+// --- stream.c, event.c, capture.c, graph.c: the table's entries of the same names (and more below). On a broken device they fail, but what
+// is enqueued already completes: its copies and device functions are left out, its host functions run (a vendor's are left out too; here
+// who counts on completion gets it).
 slip_status_t slip__sim_stream_create(int32_t device, slip_stream_t *out) SLIP_MUST_USE;
 slip_status_t slip__sim_stream_destroy(slip_stream_t stream) SLIP_MUST_USE;
 slip_status_t slip__sim_stream_synchronize(slip_stream_t stream) SLIP_MUST_USE;

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "platform/sim/board.h"
-#include "platform/sim/sim_test.h"
+#include "slip_test_sim.h"
 
 typedef struct sim_step_t {
   uint64_t *at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tests of streams, events, captures and graphs share. They call the entries themselves, not the dispatch layer.
-#ifndef SLIPSTREAM_SRC_PLATFORM_SIM_SIM_TEST_H_
-#define SLIPSTREAM_SRC_PLATFORM_SIM_SIM_TEST_H_
+#ifndef SLIP_TEST_SIM_H_
+#define SLIP_TEST_SIM_H_
 
 #include <time.h>
 
@@ -82,4 +82,4 @@ static inline slip_sim_statistics_t sim_alive(void) {
   return statistics;
 }
 
-#endif  // SLIPSTREAM_SRC_PLATFORM_SIM_SIM_TEST_H_
+#endif  // SLIP_TEST_SIM_H_
