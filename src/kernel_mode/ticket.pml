@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model of ticket.h/ticket.c with the asynchronous half of launch.c and the end of close.c: what an asynchronous launch owns.
-// Bounds: 2 launches on threads of their own, one that keeps a handle and waits, one that does not; max_pending 1, hence one may have to
-// wait for room, or 2; with 1, each enqueue may be refused,
-// and close may come at any time.
+// Bounds: 2 launches on threads of their own, and close at any time. max_pending is 1, hence one may have to wait for room; one keeps a
+// handle and waits; each enqueue may be refused. Or (ROOM_FOR_BOTH) max_pending is 2, and neither keeps a handle or is refused.
 //
 //   here          code
 //   admit         slip__tickets_admit and slip__tickets_wait_for_room (|epoch|: see drain.pml)
@@ -27,8 +26,10 @@
 #define TICKETS 2
 #ifdef ROOM_FOR_BOTH
 #define MAX_PENDING 2
+#define HANDLE      false
 #else
 #define MAX_PENDING 1
+#define HANDLE      true
 #endif
 
 // ticket states
@@ -266,9 +267,6 @@ out:
 
 proctype Close() {
   byte list, t;
-#ifdef ROOM_FOR_BOTH
-  (made[0] && made[1]);
-#endif
   closing = true;
   raise();
   gates_shut = true;
@@ -295,7 +293,7 @@ proctype Close() {
 
 init {
   byte t;
-  atomic { run Launch(0, true); run Launch(1, false); run Close() }
+  atomic { run Launch(0, HANDLE); run Launch(1, false); run Close() }
   over == TICKETS + 1 && _nr_pr == 1;
   assert(shell == 0 && users == 0 && pending == 0 && left == admitted && waiters == 0);
   for (t : 0 .. TICKETS - 1) { assert(made[t] == freed[t] && blocks_out[t] == 0) }
