@@ -5,7 +5,8 @@
 // launching touch no platform but for the launches themselves. A recording is made once, outside any hot path; a replay validates nothing
 // again, allocates nothing and, on an inline stream, takes no lock and makes no system call. On an asynchronous stream of a platform such
 // as cpu it is one operation of the stream, one ticket and one of max_pending places, however many nodes there are; statistics count its
-// nodes as launches.
+// nodes as launches. On other platforms, and in a capture, each node is a launch of its own with a place of its own (max_pending; in a
+// capture max_captured, and what was captured keeps its arguments whatever is bound later).
 //
 //   slip_graph_create(context, &graph);
 //   slip_graph_add(graph, id, &frame, &node);          // in launch order; the frame may be reused or freed afterwards
@@ -43,7 +44,10 @@ SLIP_API slip_status_t slip_graph_bind(slip_graph_t *graph, uint32_t node, const
 
 // Replays the recording in order on |stream|: all rules of slip_context_launch() hold for the whole. The first launch that faults ends the
 // replay; its error, which names the node, is the ticket's (or, inline, the returned one). |out_ticket| may be NULL. Thread-safe.
-// INVALID_ARGUMENT (null stream, stream of another device), INVALID_STATE, POISONED, FORKED; the fault (inline).
+// INVALID_ARGUMENT (null stream, stream of another device), INVALID_STATE, POISONED, FORKED; the fault (inline). Where each node is a
+// launch of its own: BUSY (in a capture: max_captured or max_captures is reached), OUT_OF_MEMORY (only with more than 8 replays of the
+// graph in flight or captured); a refusal in the middle says that the nodes before it are enqueued, and a capture should then be ended and
+// dropped.
 SLIP_API slip_status_t slip_graph_launch(slip_graph_t *graph, slip_stream_t stream, slip_ticket_t **out_ticket) SLIP_MUST_USE;
 // Gives the graph up, in any state of the context. Replays already enqueued still run; what they need is freed when they have retired. Not
 // while another thread uses the graph. NULL is fine. FORKED (the graph is not touched).

@@ -24,6 +24,7 @@ slip_status_t slip_graph_create(slip_context_t *context, slip_graph_t **out) {
     graph->context = context;
     pthread_mutex_init(&graph->lock, NULL);
     atomic_init(&graph->references, 1);
+    atomic_init(&graph->free_chains, (1u << SLIP__GRAPH_CHAINS) - 1);
     // Inside an operation: close, which waits for operations, finds the graph counted or its making refused.
     atomic_fetch_add_explicit(&context->graphs, 1, memory_order_relaxed);
     *out = graph;
@@ -161,7 +162,7 @@ static slip__graph_version_t *slip__graph_wait_free(slip_graph_t *graph) {
   slip__signal_t *signal = &graph->context->signal;
   uint32_t key = slip__signal_enter(signal);
   for (;;) {
-    (void)slip__tickets_reap(graph->context);
+    slip__tickets_reap_outside_capture(graph->context);
     version = slip__graph_find_free(graph);
     if (version) break;
     (void)slip__signal_sleep(signal, &key, POLL_NS);

@@ -27,6 +27,7 @@
 
 #define SLIP__GRAPH_VERSIONS   64
 #define SLIP__GRAPH_COUNT_BITS 48
+#define SLIP__GRAPH_CHAINS     8
 
 typedef struct slip__graph_node_t {
   slip__registration_t *registration;
@@ -46,6 +47,14 @@ typedef struct slip__graph_version_t {
   size_t capacity;
 } slip__graph_version_t;
 
+// What the launches of one replay share where each node is a launch of its own: chain.c.
+struct slip__chain_t {
+  slip_graph_t *graph;
+  _Atomic uint32_t references;
+  bool from_heap;
+  slip_status_t failure;
+};
+
 struct slip_graph_t {
   slip_context_t *context;
   slip__graph_node_t *nodes;
@@ -58,6 +67,8 @@ struct slip_graph_t {
   pthread_mutex_t lock;
   uint64_t stamp;
   slip__graph_version_t versions[SLIP__GRAPH_VERSIONS];
+  _Atomic uint32_t free_chains;  // a bit each
+  slip__chain_t chains[SLIP__GRAPH_CHAINS];
 };
 
 static inline slip__graph_version_t *slip__graph_acquire(slip_graph_t *graph) {
@@ -77,5 +88,15 @@ static inline uint64_t *slip__graph_scalars(const slip__graph_version_t *version
 void slip__graph_unreference(slip_graph_t *graph);
 // Reaper: gives back what the replay of |ticket| holds.
 void slip__graph_retire(slip_ticket_t *ticket);
+
+// A launch per node. On a refusal in the middle the earlier ones are enqueued, which the message says.
+slip_status_t slip__chain_launch(slip_graph_t *graph, slip_stream_t stream, slip_ticket_t **out_ticket) SLIP_MUST_USE;
+// Makes |ticket| part of the chain; it gives its reference back when it retires or is discarded.
+void slip__chain_bind(const slip__chain_link_t *link, slip_ticket_t *ticket);
+void slip__chain_unreference(slip__chain_t *chain);
+// Device side: false if a node before has failed and this one must not run; then what becomes of its result. Consumes |status|; the
+// returned one is the ticket's.
+bool slip__chain_begin(const slip__chain_link_t *link);
+slip_status_t slip__chain_end(const slip__chain_link_t *link, slip_status_t status) SLIP_MUST_USE;
 
 #endif  // SLIPSTREAM_SRC_KERNEL_MODE_GRAPH_H_

@@ -51,6 +51,7 @@
 
 #include "contract/call_frame.h"
 #include "kernel_mode/context.h"
+#include "kernel_mode/ticket.h"
 
 typedef enum slip__lane_event_e {
   SLIP__LANE_IN,
@@ -123,6 +124,7 @@ void slip__lane_finish(void *user);
 // The asynchronous launch of a platform with lanes (lane_launch.c). |*out_enqueued|: the gate and the owner are no longer the caller's
 // concern, also on failure.
 slip_status_t slip__lane_launch(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
-                                const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) SLIP_MUST_USE;
+                                const slip__frame_view_t *view, const slip__chain_link_t *link, slip_ticket_t **out_ticket,
+                                bool *out_enqueued) SLIP_MUST_USE;
 
 #endif  // SLIPSTREAM_SRC_KERNEL_MODE_LANE_H_

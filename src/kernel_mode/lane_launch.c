@@ -2,6 +2,7 @@
 // Launch through a lane: admission, submission, and who owns what after a failure (the table in lane.h).
 #include <inttypes.h>
 
+#include "kernel_mode/graph.h"
 #include "kernel_mode/lane.h"
 #include "kernel_mode/launch.h"
 #include "kernel_mode/ticket.h"
@@ -11,6 +12,7 @@ typedef struct slip__lane_call_t {
   slip__registration_t *registration;
   const slip_launch_record_t *record;
   const slip__frame_view_t *view;
+  const slip__chain_link_t *link;  // NULL: not of a replay
   bool handle;
   bool admitted;  // among |max_pending|, in |epoch|
   bool full;      // no place was free: wait for one, without the device bound, then come back
@@ -24,6 +26,7 @@ static slip_status_t slip__lane_ticket(slip__lane_call_t *call, slip__ticket_kin
   slip_otensor_t *tensors = (*out)->arguments;
   slip__launch_copy_arguments(call->view, tensors, (uint64_t *)(void *)(tensors + call->registration->tensor_count));
   (*out)->epoch = call->epoch;
+  if (call->link) slip__chain_bind(call->link, *out);
   atomic_fetch_add_explicit(&call->context->admitted, 1, memory_order_relaxed);
   return slip_ok_status();
 }
@@ -148,8 +151,10 @@ static slip_status_t slip__lane_unbind_failed(slip__lane_call_t *call, slip_stat
 }
 
 slip_status_t slip__lane_launch(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
-                                const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) {
-  slip__lane_call_t call = {.context = context, .registration = registration, .record = record, .view = view, .handle = out_ticket != NULL};
+                                const slip__frame_view_t *view, const slip__chain_link_t *link, slip_ticket_t **out_ticket,
+                                bool *out_enqueued) {
+  slip__lane_call_t call = {
+      .context = context, .registration = registration, .record = record, .view = view, .link = link, .handle = out_ticket != NULL};
   slip_status_t status = slip_ok_status();
   SLIP__CONTEXT_BOUND(status, context, slip__lane_call(&call));
   if (slip_status_is_ok(status) && call.full) {

@@ -6,6 +6,7 @@
 // allocation the same distance, so that overlap is judged as on the device.
 #include <string.h>
 
+#include "kernel_mode/graph.h"
 #include "kernel_mode/lane.h"
 #include "kernel_mode/launch.h"
 #include "kernel_mode/ticket.h"
@@ -104,10 +105,15 @@ static slip_status_t slip__lane_execute(slip_ticket_t *ticket, slip__slot_t *slo
 void slip__lane_run(void *user) {
   slip_ticket_t *ticket = user;
   slip_context_t *context = ticket->context;
-  int32_t index = slip__slot_acquire(context, true);
-  slip_status_t status = slip__lane_execute(ticket, &context->slots[index]);
-  slip__slot_release(context, index);
-  slip__launch_poison_if_undefined(context, status);
+  const slip__chain_link_t *link = ticket->link.chain ? &ticket->link : NULL;
+  slip_status_t status = slip_ok_status();
+  if (!link || slip__chain_begin(link)) {
+    int32_t index = slip__slot_acquire(context, true);
+    status = slip__lane_execute(ticket, &context->slots[index]);
+    slip__slot_release(context, index);
+    slip__launch_poison_if_undefined(context, status);
+  }
+  if (link) status = slip__chain_end(link, status);
   slip__ticket_set_result(ticket, status);
 }
 

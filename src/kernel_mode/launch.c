@@ -177,16 +177,17 @@ static slip_status_t slip__launch_direct(slip_context_t *context, slip__registra
 }
 
 slip_status_t slip__launch_async(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
-                                 const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) {
-  return context->lanes ? slip__lane_launch(context, registration, record, view, out_ticket, out_enqueued)
+                                 const slip__frame_view_t *view, const slip__chain_link_t *link, slip_ticket_t **out_ticket,
+                                 bool *out_enqueued) {
+  return context->lanes ? slip__lane_launch(context, registration, record, view, link, out_ticket, out_enqueued)
                         : slip__launch_direct(context, registration, record, view, out_ticket, out_enqueued);
 }
 
 // An inline launch was the last user of a callable that was released meanwhile: its residency goes back here.
 void slip__launch_sweep(slip_context_t *context) {
-  slip_status_t status = slip__context_enter(context, "launch");
+  slip_status_t status = slip__context_enter_outside_capture(context, "launch");
   if (slip_status_is_ok(status)) {
-    status = slip__registry_sweep(context);
+    SLIP__CONTEXT_BOUND(status, context, slip__registry_sweep(context));
     slip__context_leave(context);
   }
   slip_status_free(status);  // the registry keeps what could not be unloaded; close tells
@@ -230,8 +231,9 @@ static inline slip_status_t slip__launch(const slip_launch_record_t *record, sli
   slip_status_t status = record->stream ? slip_ok_status() : slip__launch_null_stream(context);
   if (slip_status_is_ok(status)) status = slip__launch_check_frame(context, registration, record->frame, record->id, &view);
   if (slip_status_is_ok(status)) {
-    status = record->stream == context->inline_stream ? slip__launch_inline(context, registration, record, &view, &ran)
-                                                      : slip__launch_async(context, registration, record, &view, out_ticket, &enqueued);
+    status = record->stream == context->inline_stream
+                 ? slip__launch_inline(context, registration, record, &view, &ran)
+                 : slip__launch_async(context, registration, record, &view, NULL, out_ticket, &enqueued);
   }
   if (enqueued) return status;
   slip__registry_leave(&context->registry, registration);

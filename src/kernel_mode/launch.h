@@ -8,6 +8,7 @@
 
 #include "contract/call_frame.h"
 #include "kernel_mode/context.h"
+#include "kernel_mode/ticket.h"
 
 // Why |id| could not be entered: INVALID_STATE once close began, else NOT_PREPARED.
 slip_status_t slip__launch_refuse_id(const slip_context_t *context, int32_t id) SLIP_MUST_USE;
@@ -32,9 +33,10 @@ slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slot, cons
 void slip__launch_poison_if_undefined(slip_context_t *context, slip_status_t status);
 
 // Enqueues one launch on |record->stream| with the tensors and scalars of |view|, which are copied. |registration|'s gate is entered; once
-// |*out_enqueued| it is the ticket's to leave, also on failure. |out_ticket| may be NULL.
+// |*out_enqueued| it is the ticket's to leave, also on failure. |link| (the launch is part of a replay) and |out_ticket| may be NULL.
 slip_status_t slip__launch_async(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
-                                 const slip__frame_view_t *view, slip_ticket_t **out_ticket, bool *out_enqueued) SLIP_MUST_USE;
+                                 const slip__frame_view_t *view, const slip__chain_link_t *link, slip_ticket_t **out_ticket,
+                                 bool *out_enqueued) SLIP_MUST_USE;
 
 // The residency of callables whose last user has left goes back, unless the context is no longer READY; close does it then.
 void slip__launch_sweep(slip_context_t *context);

@@ -4,7 +4,7 @@
 //   stream                                       how
 //   SLIP_STREAM_INLINE                           all nodes on this thread, in one run slot
 //   asynchronous, SLIP_PLATFORM_DIRECT_LAUNCH    one operation on the stream and one ticket; its device side runs all nodes in one run slot
-//   asynchronous, other platforms, captures      a launch per node through the ordinary path (launch.c)
+//   asynchronous, other platforms, captures      a launch per node through the ordinary path (chain.c)
 //
 // The inline path: acquire and release of a version, of a slot, and per node a copy of its tensors and the run. No frame is validated, no
 // gate entered: the graph is inside its callables' gates, and close is refused while it lives.
@@ -122,40 +122,6 @@ static slip_status_t slip__replay_direct(slip_graph_t *graph, slip_stream_t stre
   return slip_ok_status();
 }
 
-// --- a launch per node
-// ---------------------------------------------------------------------------------------------------------------------
-
-static slip_status_t slip__replay_node(slip_graph_t *graph, const slip__graph_version_t *version, uint32_t index, slip_stream_t stream,
-                                       slip_ticket_t **out_ticket) {
-  slip_context_t *context = graph->context;
-  const slip__graph_node_t *node = &graph->nodes[index];
-  slip__registration_t *registration = node->registration;
-  slip_launch_record_t record = {.struct_size = (uint32_t)sizeof(record), .id = node->id, .context = context, .stream = stream};
-  slip__frame_view_t view = {.signature_hash = registration->signature_hash,
-                             .device = context->device,
-                             .tensor_count = registration->tensor_count,
-                             .scalar_count = registration->scalar_count,
-                             .tensors = slip__graph_tensors(version, node),
-                             .scalars = slip__graph_scalars(version, node)};
-  bool enqueued = false;
-  slip__gate_share(&registration->gate);
-  slip_status_t status = slip__launch_async(context, registration, &record, &view, out_ticket, &enqueued);
-  if (!enqueued) slip__registry_leave(&context->registry, registration);
-  return slip_status_annotate(status, "in node %" PRIu32 " of %" PRIu32 " of a graph (callable id %" PRId32 ")%s", index, graph->node_count,
-                              node->id, index > 0 ? "; earlier nodes are enqueued" : "");
-}
-
-static slip_status_t slip__replay_each(slip_graph_t *graph, slip_stream_t stream, slip_ticket_t **out_ticket) {
-  slip_status_t status = slip_ok_status();
-  slip__graph_version_t *version = slip__graph_acquire(graph);
-  for (uint32_t i = 0; i < graph->node_count && slip_status_is_ok(status); ++i) {
-    status = slip__replay_node(graph, version, i, stream, i + 1 == graph->node_count ? out_ticket : NULL);
-  }
-  slip__graph_release(version);
-  if (graph->node_count == 0 && out_ticket) *out_ticket = &slip__ticket_finished;
-  return status;
-}
-
 // --- launch
 // --------------------------------------------------------------------------------------------------------------------------------
 
@@ -176,7 +142,7 @@ static slip_status_t slip__replay_refuse(slip_graph_t *graph, slip_stream_t stre
 static slip_status_t slip__replay_async(slip_graph_t *graph, slip_stream_t stream, slip_ticket_t **out_ticket) {
   slip_context_t *context = graph->context;
   bool direct = (slip__platform_capabilities(context->platform) & SLIP_PLATFORM_DIRECT_LAUNCH) != 0;
-  slip_status_t status = direct ? slip__replay_direct(graph, stream, out_ticket) : slip__replay_each(graph, stream, out_ticket);
+  slip_status_t status = direct ? slip__replay_direct(graph, stream, out_ticket) : slip__chain_launch(graph, stream, out_ticket);
   if (!slip_status_is_ok(status)) {
     atomic_fetch_add_explicit(&context->refused, 1, memory_order_relaxed);
   } else {

@@ -173,6 +173,7 @@ slip_status_t slip__ticket_create(slip_context_t *context, slip__registration_t 
 void slip__ticket_discard(slip_ticket_t *ticket, bool handle) {
   slip_context_t *context = ticket->context;
   if (ticket->registration) slip__arguments_give(context, ticket->argument_class, ticket->arguments);
+  if (ticket->link.chain) slip__chain_unreference(ticket->link.chain);
   slip__ticket_free(ticket);
   if (handle) slip__context_shell_release(context);
 }
@@ -222,6 +223,7 @@ static void slip__ticket_retire(slip_ticket_t *ticket) {
   slip_context_t *context = ticket->context;
   uint32_t epoch = ticket->epoch, kind = ticket->kind;
   if (ticket->replay) slip__graph_retire(ticket);
+  if (ticket->link.chain) slip__chain_unreference(ticket->link.chain);
   if (ticket->registration) slip__arguments_give(context, ticket->argument_class, ticket->arguments);
   ticket->arguments = NULL;
   slip__ticket_give_back(ticket);

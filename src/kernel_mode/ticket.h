@@ -51,6 +51,14 @@ typedef enum slip__ticket_kind_e {
   SLIP__TICKET_ABANDONED,
 } slip__ticket_kind_e;
 
+typedef struct slip__chain_t slip__chain_t;
+
+// The place of a launch among those of a replay (chain.c); |chain| NULL: it is no part of one.
+typedef struct slip__chain_link_t {
+  slip__chain_t *chain;
+  uint32_t node;
+} slip__chain_link_t;
+
 struct slip_ticket_t {
   _Atomic uint32_t state;
   _Atomic uint32_t references;
@@ -58,8 +66,9 @@ struct slip_ticket_t {
   slip__registration_t *registration;
   slip_ticket_t *next;  // on the done stack, or among the abandoned
   _Atomic(slip_status_t) result;
-  void *arguments;         // tensors, then scalars; of a replay, the graph's version
-  slip_graph_t *replay;    // a whole replay (replay.c) instead of a registration and its arguments; else NULL
+  void *arguments;       // tensors, then scalars; of a replay, the graph's version
+  slip_graph_t *replay;  // a whole replay (replay.c) instead of a registration and its arguments; else NULL
+  slip__chain_link_t link;
   void *device_arguments;  // the device's copy of them; NULL where |arguments| itself is read
   struct slip__lane_t *lane;
   void (*release)(void *user);
