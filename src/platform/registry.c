@@ -9,6 +9,7 @@
 // "cpu" first: it is the default everywhere.
 static slip_platform_t slip__registry_platforms[] = {
     {.vtable = &slip__cpu_platform},
+    {.vtable = &slip__sim_platform},
     {.vtable = &slip__null_platform},
 };
 

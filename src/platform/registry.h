@@ -7,5 +7,6 @@
 
 extern const slip_platform_vtable_t slip__null_platform;
 extern const slip_platform_vtable_t slip__cpu_platform;
+extern const slip_platform_vtable_t slip__sim_platform;
 
 #endif  // SLIPSTREAM_SRC_PLATFORM_REGISTRY_H_
