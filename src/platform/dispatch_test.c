@@ -19,7 +19,7 @@ static void dispatch_note(void *user) {
 
 SLIP_TEST(registry_finds_by_name) {
   slip_platform_t *platform = (slip_platform_t *)&platform;
-  SLIP_CHECK_ERROR(slip_platform_find("abacus", &platform), SLIP_CODE_NOT_FOUND, "it has \"cpu\", \"null\"");
+  SLIP_CHECK_ERROR(slip_platform_find("abacus", &platform), SLIP_CODE_NOT_FOUND, "it has \"cpu\", \"sim\", \"null\"");
   SLIP_CHECK(platform == NULL);
   SLIP_CHECK_CODE(slip_platform_find(NULL, &platform), SLIP_CODE_INVALID_ARGUMENT);
   SLIP_CHECK_CODE(slip_platform_find("cpu", NULL), SLIP_CODE_INVALID_ARGUMENT);
@@ -29,9 +29,10 @@ SLIP_TEST(registry_finds_by_name) {
     SLIP_CHECK_STR(slip__platform_name(dispatch_find(slip_platform_name_at(count))), slip_platform_name_at(count));
     ++count;
   }
-  SLIP_CHECK_EQ(count, 2);
+  SLIP_CHECK_EQ(count, 3);
   SLIP_CHECK(dispatch_find("cpu") == dispatch_find("cpu"));
   SLIP_CHECK_EQ(slip__platform_code(dispatch_find("cpu")), SLIP_PLATFORM_CPU);
+  SLIP_CHECK_EQ(slip__platform_code(dispatch_find("sim")), SLIP_PLATFORM_SIM);
   SLIP_CHECK_EQ(slip__platform_code(dispatch_find("null")), SLIP_PLATFORM_NULL);
 }
 

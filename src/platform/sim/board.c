@@ -16,6 +16,7 @@ static void slip__sim_board_fork_reset(void) {
   slip__sim_progress_waiters = 0;
   slip__sim_role = SLIP__SIM_ROLE_HOST;
   slip__sim_running_device = -1;
+  for (size_t i = 0; i < SLIP__SIM_MAX_DEVICES; ++i) atomic_store_explicit(&slip__sim_running[i], 0, memory_order_relaxed);
 }
 
 void slip__sim_stream_watch_fork(void) {
