@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one launch of a trivial three-tensor callable costs: frame built with full validation, launched inline; the enqueue on an
-// asynchronous stream; and the same launch as a node of a recorded graph.
+// asynchronous stream, of the cpu and of the simulator; and the same launch as a node of a recorded graph.
 //
 //   bench_launch               times (medians of batches) and counts
 //   bench_launch --budget      counts only; exit 1 if an inline launch or replay allocates, locks or calls the system at all
@@ -10,153 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "meter.h"
-#include "slipstream/slipstream.h"
+#include "slipstream/sim.h"
+#include "subject.h"
 
-#define BENCH_ELEMENTS 8
-#define BENCH_BATCHES  301
-#define BENCH_BATCH    2000
-#define BENCH_ASYNC    256
-#define BENCH_COUNTED  10000
-#define BENCH_NODES    16
-#define BENCH_REPLAYS  (BENCH_COUNTED / BENCH_NODES)
-
-static void bench_check(slip_status_t status, const char *what) {
-  if (slip_status_is_ok(status)) return;
-  char text[1024];
-  slip_status_format(status, text, sizeof(text));
-  fprintf(stderr, "%s: %s\n", what, text);
-  exit(1);
-}
-
-static uint64_t bench_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static int bench_compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-static double bench_median(double *values, size_t count) {
-  qsort(values, count, sizeof(*values), bench_compare);
-  return values[count / 2];
-}
-
-// --- the callable ------------------------------------------------------------------------------------------------------------------------
-
-typedef struct bench_t {
-  slip_platform_t *platform;
-  slip_context_t *context;
-  slip_signature_t *signature;
-  slip_graph_t *graph;  // BENCH_NODES times the callable
-  int32_t id;
-  slip_tensor_t tensors[3];
-  float data[3][BENCH_ELEMENTS];
-} bench_t;
-
-static slip_bytes_t bench_read(const char *path) {
-  slip_bytes_t bytes = {NULL, 0};
-  FILE *file = fopen(path, "rb");
-  if (!file || fseek(file, 0, SEEK_END) != 0) {
-    perror(path);
-    exit(1);
-  }
-  bytes.size = (size_t)ftell(file);
-  bytes.data = malloc(bytes.size);
-  rewind(file);
-  if (!bytes.data || fread(bytes.data, 1, bytes.size, file) != bytes.size) {
-    perror(path);
-    exit(1);
-  }
-  fclose(file);
-  return bytes;
-}
-
-static slip_bytes_t bench_image(slip_platform_t *platform) {
-  const char *signature = "(in x: f32[N], y: f32[N], out z: f32[N]) -> (z)";
-  slip_device_properties_t properties;
-  slip_image_entry_t entry = {.name = "add"};
-  slip_image_kernel_t kernel = {.name = "add_f32", .tensor_count = 3};
-  slip_bytes_t object = bench_read(BENCH_CALLABLE), image = {NULL, 0};
-  bench_check(slip_platform_device_properties(platform, 0, &properties), "device properties");
-  bench_check(slip_signature_parse(signature, strlen(signature), slip_allocator_system(), &entry.signature), "signature");
-  slip_image_desc_t desc = {.platform = SLIP_PLATFORM_CPU,
-                            .contract = SLIP_CONTRACT_KERNEL,
-                            .runtime_kind = SLIP_RUNTIME_HOST_NATIVE,
-                            .entry_count = 1,
-                            .target = properties.target,
-                            .build_id = "bench",
-                            .entries = &entry,
-                            .kernels = &kernel,
-                            .kernel_count = 1,
-                            .orchestration = {object.data, object.size}};
-  bench_check(slip_image_pack(&desc, slip_allocator_system(), &image), "packing the image");
-  slip_signature_release(entry.signature);
-  free(object.data);
-  return image;
-}
-
-static inline void bench_frame(bench_t *b, slip_frame_t *frame) {
-  slip_arg_t args[3] = {slip_arg_tensor(&b->tensors[0], b), slip_arg_tensor(&b->tensors[1], b), slip_arg_tensor(&b->tensors[2], b)};
-  bench_check(slip_frame_initialize(frame, b->signature, "add", slip_device_cpu(), args, 3, 0), "frame");
-}
-
-static void bench_record(bench_t *b) {
-  slip_frame_t frame;
-  bench_frame(b, &frame);
-  bench_check(slip_graph_create(b->context, &b->graph), "graph");
-  for (int i = 0; i < BENCH_NODES; ++i) bench_check(slip_graph_add(b->graph, b->id, &frame, NULL), "graph add");
-  slip_frame_deinitialize(&frame);
-}
-
-static void bench_open(bench_t *b, uint32_t flags) {
-  slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
-  int64_t dims[1] = {BENCH_ELEMENTS};
-  memset(b, 0, sizeof(*b));
-  options.flags = flags;
-  bench_check(slip_platform_find("cpu", &b->platform), "finding the platform");
-  slip_bytes_t image = bench_image(b->platform);
-  bench_check(slip_context_open(&options, &b->context), "open");
-  bench_check(slip_context_prepare(b->context, (slip_const_bytes_t){image.data, image.size}, &b->id), "prepare");
-  free(image.data);
-  bench_check(slip_context_signature(b->context, b->id, &b->signature), "signature");
-  for (int i = 0; i < 3; ++i) {
-    bench_check(slip_tensor_initialize(&b->tensors[i], SLIP_DTYPE_F32, 1, dims, b->data[i], slip_device_cpu()), "tensor");
-    for (int k = 0; k < BENCH_ELEMENTS; ++k) b->data[i][k] = (float)(i + k);
-  }
-  bench_record(b);
-}
-
-static void bench_close(bench_t *b) {
-  slip_signature_release(b->signature);
-  bench_check(slip_graph_destroy(b->graph), "graph destroy");
-  bench_check(slip_context_close(b->context), "close");
-  bench_check(slip_context_destroy(b->context), "destroy");
-}
-
-// The measured unit: what an adapter does per call.
-static inline void bench_call(bench_t *b, slip_stream_t stream) {
-  slip_frame_t frame;
-  bench_frame(b, &frame);
-  bench_check(slip_context_launch(b->context, b->id, &frame, stream, NULL), "launch");
-  slip_frame_deinitialize(&frame);
-}
-
-static inline void bench_replay(bench_t *b, slip_stream_t stream) {
-  bench_check(slip_graph_launch(b->graph, stream, NULL), "replay");
-}
-
-static void bench_verify(bench_t *b) {
-  for (int k = 0; k < BENCH_ELEMENTS; ++k) {
-    if (b->data[2][k] == b->data[0][k] + b->data[1][k]) continue;
-    fprintf(stderr, "the callable computed %f, expected %f\n", (double)b->data[2][k], (double)(b->data[0][k] + b->data[1][k]));
-    exit(1);
-  }
-}
+#define BENCH_BATCHES 301
+#define BENCH_BATCH   2000
+#define BENCH_ASYNC   256
+#define BENCH_COUNTED 10000
+#define BENCH_REPLAYS (BENCH_COUNTED / BENCH_NODES)
 
 // --- times -------------------------------------------------------------------------------------------------------------------------------
 
@@ -238,9 +101,6 @@ static double bench_time_enqueue(bench_t *b, slip_stream_t stream, double *out_t
   return bench_median(batches, BENCH_BATCHES);
 }
 
-// --- counts
-// --------------------------------------------------------------------------------------------------------------------------------
-
 static bench_counts_t bench_count(bench_t *b, slip_stream_t stream, int launches) {
   for (int i = 0; i < launches; ++i) bench_call(b, stream);  // whatever is done once has been done
   bench_check(slip_context_drain(b->context), "drain");
@@ -257,10 +117,86 @@ static bench_counts_t bench_count_replays(bench_t *b, slip_stream_t stream, int 
   return bench_meter_stop();
 }
 
+// --- the simulator -----------------------------------------------------------------------------------------------------------------------
+
+typedef struct bench_sim_t {
+  bool there;
+  double enqueue_ns, total_ns, replay_ns;  // of a launch; of its captured form, enqueued
+  double calls, replay_calls;              // to the platform, each
+  bench_counts_t counts;
+} bench_sim_t;
+
+static uint64_t bench_sim_calls(void) {
+  slip_sim_statistics_t statistics = {.struct_size = (uint32_t)sizeof(statistics)};
+  bench_check(slip_sim_statistics(&statistics), "statistics");
+  return statistics.calls;
+}
+
+// Captured once, replayed in batches.
+static void bench_sim_replays(bench_t *b, slip_stream_t stream, bench_sim_t *out) {
+  static double batches[BENCH_BATCHES];
+  slip_graph_exec_t graph = NULL;
+  bench_check(slip_stream_capture_begin(b->platform, stream, SLIP_CAPTURE_MODE_GLOBAL), "capture");
+  bench_call(b, stream);
+  bench_check(slip_stream_capture_end(b->platform, stream, &graph), "capture end");
+  for (int batch = 0; batch < BENCH_BATCHES; ++batch) {
+    uint64_t start = bench_now_ns(), calls = bench_sim_calls();
+    for (int i = 0; i < BENCH_ASYNC; ++i) bench_check(slip_graph_exec_launch(b->platform, graph, stream), "replay");
+    batches[batch] = (double)(bench_now_ns() - start) / BENCH_ASYNC;
+    out->replay_calls = (double)(bench_sim_calls() - calls) / BENCH_ASYNC;
+    bench_check(slip_stream_synchronize(b->platform, stream), "synchronize");
+  }
+  bench_check(slip_graph_exec_destroy(b->platform, graph), "graph");
+  out->replay_ns = bench_median(batches, BENCH_BATCHES);
+}
+
+// Without the random delays, which are no cost of a launch.
+static void bench_sim(bench_sim_t *out) {
+  bench_t b;
+  slip_stream_t stream = NULL;
+  slip_platform_t *platform = NULL;
+  slip_sim_options_t options = SLIP_SIM_OPTIONS_INIT;
+  *out = (bench_sim_t){0};
+  slip_status_t found = slip_platform_find("sim", &platform);
+  out->there = slip_status_is_ok(found);
+  slip_status_free(found);
+  if (!out->there) return;
+  options.delay_ns = UINT64_MAX;
+  bench_check(slip_sim_reset(&options), "reset");
+  bench_open(&b, "sim", 0);
+  bench_check(slip_stream_create(platform, 0, &stream), "stream");
+  out->enqueue_ns = bench_time_enqueue(&b, stream, &out->total_ns);
+  uint64_t calls = bench_sim_calls();
+  for (int i = 0; i < BENCH_ASYNC; ++i) bench_call(&b, stream);
+  out->calls = (double)(bench_sim_calls() - calls) / BENCH_ASYNC;
+  out->counts = bench_count(&b, stream, BENCH_ASYNC);
+  bench_check(slip_context_drain(b.context), "drain");
+  bench_sim_replays(&b, stream, out);
+  bench_verify(&b);
+  bench_close(&b);
+  bench_check(slip_stream_destroy(platform, stream), "stream");
+  if (slip_sim_violation_count() == 0) return;
+  char text[512];
+  (void)slip_sim_violation(0, text, sizeof(text));
+  fprintf(stderr, "the simulator found a violation: %s\n", text);
+  exit(1);
+}
+
+static void bench_print_sim(const bench_sim_t *sim) {
+  if (!sim->there) return;
+  printf("  enqueue on the simulator          %8.1f ns with %.1f platform calls; until it has run and retired %.1f ns\n", sim->enqueue_ns,
+         sim->calls, sim->total_ns);
+  printf("  enqueue of a captured launch there%8.1f ns with %.1f platform calls\n", sim->replay_ns, sim->replay_calls);
+  printf("  of %d enqueues there:               %" PRIu64 " allocations, %" PRIu64 " locks\n", BENCH_ASYNC, sim->counts.allocations,
+         sim->counts.locks);
+}
+
+// --- counts of the inline path -----------------------------------------------------------------------------------------------------------
+
 static int bench_traced_replays(void *user) {
   (void)user;
   bench_t b;
-  bench_open(&b, 0);
+  bench_open(&b, "cpu", 0);
   for (int i = 0; i < BENCH_REPLAYS; ++i) bench_replay(&b, SLIP_STREAM_INLINE);
   bench_meter_mark_begin();
   for (int i = 0; i < BENCH_REPLAYS; ++i) bench_replay(&b, SLIP_STREAM_INLINE);
@@ -271,7 +207,7 @@ static int bench_traced_replays(void *user) {
 static int bench_traced(void *user) {
   (void)user;
   bench_t b;
-  bench_open(&b, 0);
+  bench_open(&b, "cpu", 0);
   for (int i = 0; i < BENCH_COUNTED; ++i) bench_call(&b, SLIP_STREAM_INLINE);
   bench_meter_mark_begin();
   for (int i = 0; i < BENCH_COUNTED; ++i) bench_call(&b, SLIP_STREAM_INLINE);
@@ -281,7 +217,7 @@ static int bench_traced(void *user) {
 
 static int bench_loop(int64_t count) {
   bench_t b;
-  bench_open(&b, SLIP_CONTEXT_SINGLE_THREAD);
+  bench_open(&b, "cpu", SLIP_CONTEXT_SINGLE_THREAD);
   for (int64_t i = 0; i < count; ++i) bench_call(&b, SLIP_STREAM_INLINE);
   bench_verify(&b);
   bench_close(&b);
@@ -315,7 +251,7 @@ static int bench_budget(void) {
   bench_t b;
   bench_budget_t budget;
   bench_trace(&budget);
-  bench_open(&b, 0);
+  bench_open(&b, "cpu", 0);
   bench_count_inline(&b, &budget);
   bench_close(&b);
   bench_print_budget(&budget);
@@ -329,13 +265,14 @@ static int bench_budget(void) {
 static int bench_all(void) {
   bench_t b;
   bench_budget_t budget;
+  bench_sim_t sim;
   slip_stream_t stream = NULL;
   double async_total_ns = 0;
   bench_trace(&budget);
-  bench_open(&b, SLIP_CONTEXT_SINGLE_THREAD);
+  bench_open(&b, "cpu", SLIP_CONTEXT_SINGLE_THREAD);
   double single_ns = bench_time_inline(&b), single_node_ns = bench_time_replay(&b);
   bench_close(&b);
-  bench_open(&b, 0);
+  bench_open(&b, "cpu", 0);
   bench_check(slip_stream_create(b.platform, 0, &stream), "stream");
   double launch_ns = bench_time_inline(&b), node_ns = bench_time_replay(&b), frame_ns = bench_time_frame(&b);
   double enqueue_ns = bench_time_enqueue(&b, stream, &async_total_ns), replay_enqueue_ns = bench_time_replay_enqueue(&b, stream);
@@ -345,27 +282,30 @@ static int bench_all(void) {
   bench_check(slip_context_drain(b.context), "drain");
   bench_close(&b);
   bench_check(slip_stream_destroy(b.platform, stream), "stream");
+  bench_sim(&sim);
   printf("three tensors of %d f32, one task, frame with full validation; medians of %d batches\n", BENCH_ELEMENTS, BENCH_BATCHES);
   printf("  inline launch, all cores          %8.1f ns, of which the frame %.1f ns\n", launch_ns, frame_ns);
   printf("  inline launch, single thread      %8.1f ns\n", single_ns);
   printf("  enqueue on an asynchronous stream %8.1f ns; until it has run and retired %.1f ns\n", enqueue_ns, async_total_ns);
   printf("  inline replay of %d nodes         %8.1f ns per node, all cores; single thread %.1f ns\n", BENCH_NODES, node_ns, single_node_ns);
   printf("  enqueue of a replay of %d nodes   %8.1f ns; binding a node %.1f ns\n", BENCH_NODES, replay_enqueue_ns, bind_ns);
+  bench_print_sim(&sim);
   bench_print_budget(&budget);
   printf("  of %d enqueues:                     %" PRIu64 " allocations, %" PRIu64 " locks\n", BENCH_ASYNC, async.allocations, async.locks);
   printf("RESULT launch_ns=%.1f allocs=%" PRIu64 " locks=%" PRIu64 " syscalls=%" PRId64
          " frame_ns=%.1f launch_single_thread_ns=%.1f enqueue_ns=%.1f async_total_ns=%.1f async_allocs=%" PRIu64 " async_locks=%" PRIu64
          " replay_node_ns=%.1f replay_node_single_thread_ns=%.1f replay_enqueue_ns=%.1f bind_ns=%.1f replay_allocs=%" PRIu64
-         " replay_locks=%" PRIu64 " replay_syscalls=%" PRId64 "\n",
+         " replay_locks=%" PRIu64 " replay_syscalls=%" PRId64
+         " sim_enqueue_ns=%.1f sim_total_ns=%.1f sim_replay_enqueue_ns=%.1f sim_calls=%.1f\n",
          launch_ns, budget.launches.allocations, budget.launches.locks, budget.launch_calls, frame_ns, single_ns, enqueue_ns,
          async_total_ns, async.allocations, async.locks, node_ns, single_node_ns, replay_enqueue_ns, bind_ns, budget.replays.allocations,
-         budget.replays.locks, budget.replay_calls);
+         budget.replays.locks, budget.replay_calls, sim.enqueue_ns, sim.total_ns, sim.replay_ns, sim.calls);
   return 0;
 }
 
 static int bench_replay_loop(int64_t count) {
   bench_t b;
-  bench_open(&b, SLIP_CONTEXT_SINGLE_THREAD);
+  bench_open(&b, "cpu", SLIP_CONTEXT_SINGLE_THREAD);
   for (int64_t i = 0; i < count; ++i) bench_replay(&b, SLIP_STREAM_INLINE);
   bench_verify(&b);
   bench_close(&b);
