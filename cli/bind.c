@@ -341,6 +341,10 @@ slip_status_t cli_bindings_initialize(cli_bindings_t *b, const cli_invocation_t 
   return slip_ok_status();
 }
 
+void cli_bindings_forget(cli_bindings_t *b) {
+  for (size_t i = 0; b->items && i < b->count; ++i) b->items[i].memory = NULL;
+}
+
 slip_status_t cli_bindings_deinitialize(cli_bindings_t *b) {
   slip_status_t status = slip_ok_status();
   for (size_t i = 0; b->items && i < b->count; ++i) {

@@ -58,6 +58,8 @@ slip_status_t cli_bindings_initialize(cli_bindings_t *out, const cli_invocation_
                                       const char *name, const cli_place_t *place) SLIP_MUST_USE;
 // Frees everything, once nothing on the stream uses it any more. Returns the first failure to free.
 slip_status_t cli_bindings_deinitialize(cli_bindings_t *bindings) SLIP_MUST_USE;
+// The device's memory is gone already: there is nothing of it to free.
+void cli_bindings_forget(cli_bindings_t *bindings);
 // The call frame of the bindings; deinitialise it in any case.
 slip_status_t cli_bindings_frame(const cli_bindings_t *bindings, slip_frame_t *frame) SLIP_MUST_USE;
 // What --dim or an input says of the dimension |name|; NULL: nothing.

@@ -181,12 +181,34 @@ slip_status_t cli_session_bench(cli_session_t *s) {
 
 // --- Closing ---------------------------------------------------------------------------------------------------------
 
+// A simulated device that device code has broken takes no call any more, not even to give things back. Its owner is this program: it resets
+// the device, which takes with it what lay there.
+static slip_status_t cli_session_heal(cli_session_t *s, bool *out_healed) {
+  *out_healed = false;
+  if (!cli_session_is_simulated(s) || !s->place.stream) return slip_ok_status();
+  slip_status_t status = slip_stream_synchronize(s->place.platform, s->place.stream);
+  bool broken = slip_status_code(status) == SLIP_CODE_DEVICE;
+  slip_status_free(status);
+  if (!broken) return slip_ok_status();
+  s->place.stream = NULL;
+  s->graph = NULL;
+  if (s->has_bindings) cli_bindings_forget(&s->bindings);
+  *out_healed = true;
+  return slip_sim_reset_device(s->place.device.ordinal);
+}
+
 slip_status_t cli_session_close(cli_session_t *s) {
-  slip_status_t status = slip_ok_status();
-  if (s->graph) status = slip_graph_exec_destroy(s->place.platform, s->graph);
+  bool healed;
+  slip_status_t status = cli_session_heal(s, &healed);
+  if (s->graph) status = slip_status_join(status, slip_graph_exec_destroy(s->place.platform, s->graph));
   slip_ticket_release(s->captured);
   status = slip_status_join(status, slip_graph_destroy(s->recording));
-  if (s->context) status = slip_status_join(status, slip_context_close(s->context));
+  slip_status_t closed = s->context ? slip_context_close(s->context) : slip_ok_status();
+  if (healed && slip_context_state(s->context) == SLIP_CONTEXT_CLOSED) {  // that the device was reset under it is known
+    slip_status_free(closed);
+    closed = slip_ok_status();
+  }
+  status = slip_status_join(status, closed);
   if (s->place.stream && !cli_session_is_inline(s))
     status = slip_status_join(status, slip_stream_destroy(s->place.platform, s->place.stream));
   slip_frame_deinitialize(&s->frame);
