@@ -200,6 +200,34 @@ SLIP_TEST(sim_graph_copies_anew_each_time) {
   SLIP_CHECK_EQ(slip_sim_violation_count(), 0);
 }
 
+SLIP_TEST(sim_graph_and_copies_that_wait_keep_memory_in_use) {
+  sim_gate_t gate = {0};
+  void *memory[3] = {NULL}, *pinned = NULL;
+  slip_graph_exec_t graph = NULL;
+  sim_power_on(SLIP_SIM_FLAVOUR_CUDA, 12);
+  slip_stream_t stream = sim_stream();
+  for (int i = 0; i < 3; ++i) SLIP_CHECK_OK(slip__sim_memory_allocate(0, 64, &memory[i]));
+  SLIP_CHECK_OK(slip__sim_host_allocate(64, &pinned));
+  memset(pinned, 1, 64);
+  SLIP_CHECK_OK(slip__sim_capture_begin(stream, SLIP_CAPTURE_MODE_GLOBAL));
+  SLIP_CHECK_OK(slip__sim_memory_copy_async(stream, memory[0], pinned, 64, SLIP_COPY_HOST_TO_DEVICE));
+  SLIP_CHECK_OK(slip__sim_capture_end(stream, &graph));
+  SLIP_CHECK_OK(slip__sim_stream_enqueue_host(stream, sim_gate_pass, &gate));
+  SLIP_CHECK_OK(slip__sim_graph_launch(graph, stream));
+  SLIP_CHECK_OK(slip__sim_memory_copy_async(stream, memory[1], pinned, 64, SLIP_COPY_HOST_TO_DEVICE));
+  SLIP_CHECK_OK(slip__sim_memory_free(0, memory[2]));
+  SLIP_CHECK_EQ(slip_sim_violation_count(), 0);
+  SLIP_CHECK_OK(slip__sim_memory_free(0, memory[0]));
+  SLIP_CHECK_EQ(slip_sim_violation_count(), 1);
+  SLIP_CHECK_OK(slip__sim_memory_free(0, memory[1]));
+  SLIP_CHECK_EQ(slip_sim_violation_count(), 2);
+  sim_gate_open(&gate);
+  SIM_CHECK_ERROR(slip__sim_stream_synchronize(stream), ILLEGAL_ADDRESS);  // the copies wrote what was freed
+  SLIP_CHECK(slip_sim_violation_count() > 2);
+  slip__sim_stream_reset(0);
+  SLIP_CHECK_OK(slip__sim_host_free(pinned));  // nothing uses it any more
+}
+
 // --- lifetime
 
 typedef struct sim_keeper_t {
