@@ -14,6 +14,8 @@ static const slip_test_expectation_t conform_expectations[] = {
     {"null", "device_runs_its_own_target", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("target")},
     {"null", "capture_*", SLIP_TEST_EXPECT_UNSUPPORTED, NULL_CANNOT("capture")},
     {"cpu", "capture_*", SLIP_TEST_EXPECT_UNSUPPORTED, "the host has no capture; recorded graphs of the library take its place"},
+    {"sim", "inline_*", SLIP_TEST_EXPECT_UNSUPPORTED, "a device runs nothing on the caller's thread"},
+    {"sim", "event_and_the_inline_stream", SLIP_TEST_EXPECT_UNSUPPORTED, "a device runs nothing on the caller's thread"},
 };
 
 __attribute__((constructor)) static void conform_expect(void) {

@@ -45,20 +45,23 @@ static void conform_cell_write(void *user) {
 SLIP_TEST(memory_copies_keep_the_streams_order) {
   slip_platform_t *platform = conform_platform();
   slip_stream_t stream = conform_stream(platform);
-  conform_cell_t cell = {0, 0};
   conform_gate_t gate = {0};
-  void *memory = conform_memory(platform, sizeof(uint64_t));
+  void *memory = conform_memory(platform, sizeof(uint64_t)), *host = NULL;
+  CONFORM_OK(slip_host_allocate(platform, sizeof(conform_cell_t), &host));  // pageable memory may be read at the call
+  conform_cell_t *cell = host;
+  *cell = (conform_cell_t){0, 0};
   CONFORM_OK(slip_stream_enqueue_host(platform, stream, conform_gate_pass, &gate));
   for (int i = 0; i < 50; ++i) {
-    CONFORM_OK(slip_stream_enqueue_host(platform, stream, conform_cell_write, &cell));
-    CONFORM_OK(slip_memory_copy_async(platform, stream, memory, &cell.value, sizeof(uint64_t), SLIP_COPY_HOST_TO_DEVICE));
-    CONFORM_OK(slip_memory_copy_async(platform, stream, &cell.seen, memory, sizeof(uint64_t), SLIP_COPY_DEVICE_TO_HOST));
+    CONFORM_OK(slip_stream_enqueue_host(platform, stream, conform_cell_write, cell));
+    CONFORM_OK(slip_memory_copy_async(platform, stream, memory, &cell->value, sizeof(uint64_t), SLIP_COPY_HOST_TO_DEVICE));
+    CONFORM_OK(slip_memory_copy_async(platform, stream, &cell->seen, memory, sizeof(uint64_t), SLIP_COPY_DEVICE_TO_HOST));
   }
   conform_gate_open(&gate);
   SLIP_CHECK_OK(slip_stream_synchronize(platform, stream));
-  SLIP_CHECK_EQ(cell.seen, 350);
+  SLIP_CHECK_EQ(cell->seen, 350);
   SLIP_CHECK_OK(slip_stream_destroy(platform, stream));
   SLIP_CHECK_OK(slip_memory_free(platform, 0, memory));
+  SLIP_CHECK_OK(slip_host_free(platform, host));
 }
 
 SLIP_TEST(memory_pointers_tell_their_allocation) {
