@@ -254,3 +254,79 @@ SLIP_CAPTURE_TEST(graph_captured_beyond_max_captured_is_busy) {
   slip_lane_free(world, x);
   slip_lane_free(world, y);
 }
+
+// The code of a released callable is not unloaded inside a capture, which that would break, but by the next call that may block.
+SLIP_CAPTURE_TEST(graph_destroyed_inside_a_capture) {
+  slip_graph_exec_t exec = NULL;
+  float *x = slip_chain_vector(world, 0, 1), *y = slip_chain_vector(world, 1, 0);
+  slip_graph_t *graph = slip_chain_graph(world), *idle = slip_chain_graph(world);
+  int32_t control = slip_fixture_prepare(world->context, slip_fixture_control());
+  float *state = slip_lane_vector(world, 8, 0, 0);
+  slip_frame_t frame;
+  slip_chain_add(world, graph, x, y, y);
+  slip_chain_fail_frame(world, &frame, control, state);
+  SLIP_CHECK_OK(slip_graph_add(idle, control, &frame, NULL));
+  slip_frame_deinitialize(&frame);
+  SLIP_CHECK_OK(slip_context_release(world->context, control));
+  SLIP_CHECK_OK(slip_stream_capture_begin(world->platform, world->stream, SLIP_CAPTURE_MODE_GLOBAL));
+  SLIP_CHECK_OK(slip_graph_launch(graph, world->stream, NULL));
+  SLIP_CHECK_OK(slip_graph_destroy(idle));
+  SLIP_CHECK_OK(slip_graph_destroy(graph));
+  SLIP_CHECK_OK(slip_stream_capture_end(world->platform, world->stream, &exec));
+  uint64_t resident = slip_lane_stats(world).resident_bytes;
+  SLIP_CHECK_OK(slip_context_drain(world->context));
+  SLIP_CHECK(slip_lane_stats(world).resident_bytes < resident);
+  SLIP_CHECK_OK(slip_graph_exec_launch(world->platform, exec, world->stream));
+  slip_chain_expect(world, y, 1, 1);
+  SLIP_CHECK_OK(slip_graph_exec_destroy(world->platform, exec));
+  slip_lane_free(world, x);
+  slip_lane_free(world, y);
+  slip_lane_free(world, state);
+}
+
+// --- many threads ------------------------------------------------------------------------------------------------------------------------
+
+typedef struct slip_chain_worker_t {
+  const slip_lane_world_t *world;
+  slip_graph_t *graph;
+  slip__thread_t thread;
+  slip_stream_t stream;  // NULL: binds
+  float *in[2], *out[2];
+} slip_chain_worker_t;
+
+enum { SLIP_CHAIN_ROUNDS = 25 };
+
+static void slip_chain_work(void *user) {
+  slip_chain_worker_t *worker = user;
+  for (uint32_t i = 0; i < SLIP_CHAIN_ROUNDS; ++i) {
+    if (worker->stream) {
+      SLIP_CHECK_OK(slip_graph_launch(worker->graph, worker->stream, NULL));
+    } else {
+      slip_chain_bind(worker->world, worker->graph, i % 2, worker->in[0], worker->in[1], worker->out[i % 2]);
+    }
+  }
+}
+
+// Replays on one stream, since replays on two would write the same tensors; launched by two threads while a third one binds.
+SLIP_LANE_TEST(graph_replayed_by_threads_while_another_binds) {
+  slip_chain_worker_t workers[3] = {0};
+  float *x = slip_chain_vector(world, 0, 1), *y = slip_chain_vector(world, 7, 0), *a = slip_chain_vector(world, 0, 0),
+        *b = slip_chain_vector(world, 0, 0);
+  slip_graph_t *graph = slip_chain_graph(world);
+  slip_chain_add(world, graph, x, y, a);
+  slip_chain_add(world, graph, x, y, b);
+  for (int i = 0; i < 3; ++i) {
+    workers[i] = (slip_chain_worker_t){.world = world, .graph = graph, .stream = i < 2 ? world->stream : NULL, .in = {x, y}, .out = {a, b}};
+    SLIP_CHECK_OK(slip__thread_start(&workers[i].thread, "replayer", slip_chain_work, &workers[i]));
+  }
+  for (int i = 0; i < 3; ++i) slip__thread_join(&workers[i].thread);
+  SLIP_CHECK_OK(slip_context_drain(world->context));
+  SLIP_CHECK_EQ(slip_lane_stats(world).launches, 2 * 2 * SLIP_CHAIN_ROUNDS);
+  slip_chain_expect(world, a, 7, 1);
+  slip_chain_expect(world, b, 7, 1);
+  SLIP_CHECK_OK(slip_graph_destroy(graph));
+  slip_lane_free(world, x);
+  slip_lane_free(world, y);
+  slip_lane_free(world, a);
+  slip_lane_free(world, b);
+}
