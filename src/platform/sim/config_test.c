@@ -2,6 +2,12 @@
 #include "platform/sim/sim.h"
 #include "slip_test.h"
 
+// The tests of this program name the settings they need.
+__attribute__((constructor)) static void config_forget_environment(void) {
+  static const char *const names[] = {"SLIP_SIM_DEVICES", "SLIP_SIM_FLAVOUR", "SLIP_SIM_SEED", "SLIP_SIM_DELAY_NS", "SLIP_SIM_MEMORY"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) (void)unsetenv(names[i]);
+}
+
 SLIP_TEST(sim_config_defaults) {
   const slip__sim_config_t *config = slip__sim_config();
   SLIP_CHECK_EQ(config->device_count, 2);

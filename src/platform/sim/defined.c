@@ -81,14 +81,24 @@ __attribute__((no_sanitize("thread"))) static uint64_t slip__sim_peek(const slip
   return *(const slip__sim_word_t *)(const void *)(block->bytes + group * 8);  // may reach into the guard behind the last bytes
 }
 
+// Settles those bytes of |group| that |missing| names.
+static void slip__sim_define_changed_group(slip__sim_block_t *block, uint64_t group, uint8_t missing) {
+  uint64_t changed = slip__sim_peek(block, group) ^ slip__sim_pattern(block, group);
+  if (missing == 0xff) {
+    if (changed) block->defined[group] = 0xff;
+    return;
+  }
+  bool proof = __builtin_popcount(missing) >= SLIP__SIM_PROOF_BYTES;
+  if ((changed & slip__sim_spread(missing)) || !proof) block->defined[group] |= missing;
+}
+
 void slip__sim_define_changed(slip__sim_block_t *block, uint64_t offset, uint64_t size) {
   uint64_t end = offset + size, last = (end - 1) / 8;
-  for (uint64_t group = offset / 8; (group = slip__sim_next_gap(block, group, last)) <= last; ++group) {
+  for (uint64_t group = offset / 8; group <= last; ++group) {
+    if (block->defined[group] == 0xff) group = slip__sim_next_gap(block, group, last);
+    if (group > last) return;
     uint8_t missing = (uint8_t)(slip__sim_group_mask(group, offset, end) & ~block->defined[group]);
-    if (missing == 0) continue;
-    bool proof = __builtin_popcount(missing) >= SLIP__SIM_PROOF_BYTES;
-    uint64_t changed = (slip__sim_peek(block, group) ^ slip__sim_pattern(block, group)) & slip__sim_spread(missing);
-    if (changed || !proof) block->defined[group] |= missing;
+    if (missing != 0) slip__sim_define_changed_group(block, group, missing);
   }
 }
 

@@ -389,6 +389,55 @@ SLIP_TEST(sim_memory_freed_while_in_flight_is_a_violation) {
   memory_violation(2, "was written after memory_free had freed it");
 }
 
+SLIP_TEST(sim_memory_large_blocks_give_back_their_bytes_but_not_their_name) {
+  const uint64_t size = (uint64_t)17 << 20;
+  char host[8] = {0};
+  char *large = memory_new(size), *held = memory_new(size);
+  slip__sim_memory_hold(held);
+  SLIP_CHECK_OK(slip__sim_memory_free(0, large));
+  SLIP_CHECK_OK(slip__sim_memory_free(0, held));
+  memory_violation(1, "freed while in flight, 0 running and 1 enqueued");
+  SLIP_CHECK_ERROR(memory_write(large + 5, host, 8), SLIP_CODE_INVALID_ARGUMENT, "17825792 bytes");
+  memory_violation(2, "freed by memory_free");
+  for (int i = 0; i < 300; ++i) SLIP_CHECK_OK(slip__sim_memory_free(0, memory_new(64)));
+  SLIP_CHECK_ERROR(memory_write(large, host, 8), SLIP_CODE_INVALID_ARGUMENT, "in no allocation");
+  SLIP_CHECK_ERROR(memory_write(held, host, 8), SLIP_CODE_INVALID_ARGUMENT, "freed by memory_free");  // in use, so still there
+  slip__sim_memory_release(held);
+  for (int i = 0; i < 2; ++i) SLIP_CHECK_OK(slip__sim_memory_free(0, memory_new(64)));
+  SLIP_CHECK_ERROR(memory_write(held, host, 8), SLIP_CODE_INVALID_ARGUMENT, "in no allocation");
+}
+
+static void memory_work(void *user) {
+  uint64_t random = (uint64_t)(uintptr_t)user;
+  for (int turn = 0; turn < 400; ++turn) {
+    unsigned char host[700], back[700];
+    uint64_t size = 1 + slip_test_random(&random) % 700;
+    void *pinned = NULL;
+    char *memory = memory_new(size);
+    memset(host, (int)turn, size);
+    SLIP_CHECK_OK(slip__sim_host_allocate(size, &pinned));
+    SLIP_CHECK_OK(memory_write(memory, host, size));
+    unsigned char *view = memory_map(memory, size, SLIP_MAP_READ | SLIP_MAP_WRITE);
+    for (uint64_t i = 0; i < size; ++i) view[i] ^= 0xff;
+    SLIP_CHECK_OK(memory_unmap(memory, size, SLIP_MAP_READ | SLIP_MAP_WRITE));
+    SLIP_CHECK_OK(memory_read(pinned, memory, size));
+    SLIP_CHECK_OK(memory_read(back, memory, size));
+    SLIP_CHECK(memcmp(pinned, back, size) == 0 && back[0] == (host[0] ^ 0xff));
+    SLIP_CHECK_OK(slip__sim_memory_free(0, memory));
+    SLIP_CHECK_OK(slip__sim_host_free(pinned));
+  }
+}
+
+SLIP_TEST(sim_memory_is_thread_safe) {
+  slip__thread_t threads[4] = {{0}};
+  slip_sim_statistics_t statistics = {.struct_size = sizeof(statistics)};
+  for (uintptr_t i = 0; i < 4; ++i) SLIP_CHECK_OK(slip__thread_start(&threads[i], "memory", memory_work, (void *)(i + 1)));
+  for (int i = 0; i < 4; ++i) slip__thread_join(&threads[i]);
+  SLIP_CHECK_EQ(slip__sim_violation_total(), 0);
+  SLIP_CHECK_OK(slip_sim_statistics(&statistics));
+  SLIP_CHECK(statistics.allocations == 0 && statistics.host_allocations == 0 && statistics.device_bytes == 0);
+}
+
 // --- copies in streams
 
 SLIP_TEST(sim_memory_copies_are_checked_when_enqueued_and_when_run) {
