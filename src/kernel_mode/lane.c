@@ -33,17 +33,22 @@ slip_status_t slip__lanes_create(slip_context_t *context) {
   return slip_ok_status();
 }
 
-static slip_status_t slip__lane_synchronize_one(slip_context_t *context, slip_stream_t stream) {
-  slip_status_t status = stream ? slip_stream_synchronize(context->platform, stream) : slip_ok_status();
+// Somebody reset the device: there is no such stream or event any more, and nothing that it could still do. Its destruction will tell.
+static slip_status_t slip__lane_waited(slip_status_t status) {
   if (slip_status_code(status) != SLIP_CODE_INVALID_ARGUMENT) return status;
-  // Somebody reset the device: there is no such stream any more, and nothing that it could still do. Its destruction will tell.
   slip_status_free(status);
   return slip_ok_status();
 }
 
 static slip_status_t slip__lane_synchronize(slip_context_t *context, const slip__lane_t *lane) {
-  slip_status_t status = slip__lane_synchronize_one(context, lane->compute);
-  return slip_status_join(status, slip__lane_synchronize_one(context, lane->control));
+  slip_platform_t *platform = context->platform;
+  if (!lane->rough) {
+    slip_event_t quiet = lane->events[SLIP__LANE_QUIET];
+    return quiet ? slip__lane_waited(slip_event_synchronize(platform, quiet)) : slip_ok_status();
+  }
+  slip_status_t status = lane->compute ? slip__lane_waited(slip_stream_synchronize(platform, lane->compute)) : slip_ok_status();
+  if (lane->control) status = slip_status_join(status, slip__lane_waited(slip_stream_synchronize(platform, lane->control)));
+  return status;
 }
 
 slip_status_t slip__lanes_synchronize(slip_context_t *context) {
@@ -80,13 +85,13 @@ slip_status_t slip__lanes_destroy(slip_context_t *context) {
 slip_status_t slip__lanes_ask(slip_context_t *context) {
   for (uint32_t i = 0; context->lanes && i < context->slot_count; ++i) {
     const slip__lane_t *lane = &context->lanes[i];
+    slip_capture_info_t info;
     if (atomic_load_explicit(&lane->outstanding, memory_order_relaxed) == 0) continue;
     slip_status_t status = slip_ok_status();
-    SLIP__CONTEXT_BOUND(status, context, slip_event_query(context->platform, lane->events[SLIP__LANE_QUIET]));
-    if (slip_status_code(status) != SLIP_CODE_NOT_READY && !slip_status_is_ok(status)) {
+    SLIP__CONTEXT_BOUND(status, context, slip_stream_capture_info(context->platform, lane->control, &info));
+    if (!slip_status_is_ok(status)) {
       return slip_status_annotate(status, "the device does not tell of launches under way, so that none is known to have ended");
     }
-    slip_status_free(status);
   }
   return slip_ok_status();
 }
@@ -99,7 +104,8 @@ static uint32_t slip__lane_choose(const slip_context_t *context, uint64_t free_l
   for (uint64_t rest = free_lanes; rest != 0; rest &= rest - 1) {
     uint32_t i = (uint32_t)__builtin_ctzll(rest);
     uint32_t outstanding = atomic_load_explicit(&context->lanes[i].outstanding, memory_order_relaxed);
-    if (outstanding > 0 && atomic_load_explicit(&context->lanes[i].affinity, memory_order_relaxed) == affinity) return i;
+    bool attracts = outstanding > 0 && outstanding < SLIP__LANE_DEPTH;
+    if (attracts && atomic_load_explicit(&context->lanes[i].affinity, memory_order_relaxed) == affinity) return i;
     if (outstanding < fewest) {
       fewest = outstanding;
       best = i;
@@ -273,6 +279,7 @@ slip_status_t slip__lane_submit(const slip__submission_t *s, slip__lane_step_e *
   }
   *out_step = step;
   if (step == SLIP__LANE_DONE) return slip_ok_status();
+  if (step >= SLIP__LANE_STAGE && !s->captured) s->lane->rough = true;
   // Step 9 was not reached: nothing will count it out.
   if (!s->captured && step <= SLIP__LANE_FINISH) atomic_fetch_sub_explicit(&s->lane->outstanding, 1, memory_order_relaxed);
   status = slip_status_annotate(status, "%s (step %d of %d)", slip__lane_step_name(step), step, SLIP__LANE_DONE - 1);

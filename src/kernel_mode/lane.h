@@ -27,7 +27,8 @@
 //
 //   which eager lane: one that still has launches of the same stream (they are in order anyway), else one that has none, else the one with
 //   the fewest. So a stream that is held up holds up no other while there are at least as many lanes as busy streams. |affinity| is a hash
-//   that is compared, never a handle that is used.
+//   that is compared, never a handle that is used. A lane with SLIP__LANE_DEPTH launches attracts no more: platforms bound their queues,
+//   and an enqueue that finds one full waits for the device.
 //
 //   captures: a capture lane is LEASED to one capture id from its first launch to the capture's end, which is noticed when the next capture
 //   looks for a lane: the control stream no longer captures. Further launches of the same capture use the same lane. A captured launch
@@ -45,13 +46,17 @@
 //   10 to 12      yes                         retires as if all was well                                poisoned
 // In no case is there a handle, and the owner is released exactly once.
 //
-// A broken device calls nobody back. Whoever waits therefore asks now and then (slip__lanes_ask), by querying QUIET.
+// A broken device may run host functions without what came before them: a ticket whose step 6 did not run is DEVICE. Or it calls nobody
+// back: whoever waits therefore asks now and then (slip__lanes_ask). It asks for the control stream's capture, which is legal at any time,
+// and not for an event, which would break a capture that forbids other threads such calls.
 #ifndef SLIPSTREAM_SRC_KERNEL_MODE_LANE_H_
 #define SLIPSTREAM_SRC_KERNEL_MODE_LANE_H_
 
 #include "contract/call_frame.h"
 #include "kernel_mode/context.h"
 #include "kernel_mode/ticket.h"
+
+#define SLIP__LANE_DEPTH 512u
 
 typedef enum slip__lane_event_e {
   SLIP__LANE_IN,
@@ -84,16 +89,18 @@ typedef struct slip__lane_t {
   slip_event_t events[SLIP__LANE_EVENT_COUNT];
   uint64_t capture;              // leased to; 0: to none. Under |lane_lock|, as is
   bool busy;                     // somebody submits to this leased lane
+  bool rough;                    // a submission failed half way: QUIET does not cover what was enqueued. The submitter's, then close's
   _Atomic uint32_t outstanding;  // eager launches submitted and not finished
   _Atomic uint32_t affinity;     // of the stream that submitted last; relaxed, a hint
 } slip__lane_t;
 
 // Open: all lanes. On failure those made so far are kept for slip__lanes_destroy().
 slip_status_t slip__lanes_create(slip_context_t *context) SLIP_MUST_USE;
-// Close: waits for both streams of each lane, then destroys what they have. The first failure; what could not be destroyed is kept for the
+// Close: waits for the lanes, then destroys what they have. The first failure; what could not be destroyed is kept for the
 // next call.
 slip_status_t slip__lanes_destroy(slip_context_t *context) SLIP_MUST_USE;
-// Waits for both streams of each lane.
+// Waits until nothing of ours is enqueued on any lane: for QUIET, or for both streams of a lane with a half-failed launch. What is on
+// capture lanes runs in graphs only.
 slip_status_t slip__lanes_synchronize(slip_context_t *context) SLIP_MUST_USE;
 // DEVICE if a lane with launches under way can no longer tell of its progress. OK without lanes.
 slip_status_t slip__lanes_ask(slip_context_t *context) SLIP_MUST_USE;

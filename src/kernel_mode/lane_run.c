@@ -99,7 +99,9 @@ static slip_status_t slip__lane_execute(slip_ticket_t *ticket, slip__slot_t *slo
   SLIP_RETURN_IF_ERROR(slip__lane_fetch(context, registration, ticket->device_arguments, slot));
   slip_status_t status = slip__lane_map(&mapping, slot->tensors);
   if (slip_status_is_ok(status)) status = slip__launch_run(context, slot, registration, slot->tensors, slot->scalars);
-  return slip_status_join(status, slip__lane_unmap(&mapping));
+  slip_status_t unmapped = slip__lane_unmap(&mapping);
+  slip__launch_poison_if_undefined(context, unmapped);
+  return slip_status_join(status, unmapped);
 }
 
 void slip__lane_run(void *user) {
@@ -115,10 +117,16 @@ void slip__lane_run(void *user) {
   }
   if (link) status = slip__chain_end(link, status);
   slip__ticket_set_result(ticket, status);
+  ticket->ran = true;
 }
 
 void slip__lane_finish(void *user) {
   slip_ticket_t *ticket = user;
+  if (!ticket->ran) {
+    slip_status_t status = SLIP_STATUS(SLIP_CODE_DEVICE, "the device did not run the launch: an earlier error has broken it");
+    slip__launch_poison_if_undefined(ticket->context, status);
+    slip__ticket_set_result(ticket, status);
+  }
   atomic_fetch_sub_explicit(&ticket->lane->outstanding, 1, memory_order_relaxed);
   slip__ticket_finish(ticket);
 }

@@ -353,9 +353,9 @@ SLIP_LANE_TEST(drain_does_not_wait_for_the_abandoned) {
 // --- close -------------------------------------------------------------------------------------------------------------------------------
 
 static void slip_lane_test_close_retries(slip_lane_place_e place) {
-  static const slip__platform_call_e calls[] = {SLIP__PLATFORM_CALL_STREAM_SYNCHRONIZE, SLIP__PLATFORM_CALL_EVENT_DESTROY,
-                                                SLIP__PLATFORM_CALL_STREAM_DESTROY,     SLIP__PLATFORM_CALL_HOST_FREE,
-                                                SLIP__PLATFORM_CALL_MEMORY_FREE,        SLIP__PLATFORM_CALL_MODULE_UNLOAD};
+  static const slip__platform_call_e calls[] = {SLIP__PLATFORM_CALL_EVENT_SYNCHRONIZE, SLIP__PLATFORM_CALL_EVENT_DESTROY,
+                                                SLIP__PLATFORM_CALL_STREAM_DESTROY,    SLIP__PLATFORM_CALL_HOST_FREE,
+                                                SLIP__PLATFORM_CALL_MEMORY_FREE,       SLIP__PLATFORM_CALL_MODULE_UNLOAD};
   uint32_t faults = 0;
   for (size_t c = 0; c < sizeof(calls) / sizeof(calls[0]); ++c) {
     for (uint64_t nth = 1; nth < 100; ++nth) {

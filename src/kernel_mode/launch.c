@@ -183,7 +183,8 @@ slip_status_t slip__launch_async(slip_context_t *context, slip__registration_t *
                         : slip__launch_direct(context, registration, record, view, out_ticket, out_enqueued);
 }
 
-// An inline launch was the last user of a callable that was released meanwhile: its residency goes back here.
+// An inline launch was the last user of a callable that was released meanwhile: its residency goes back here, but not in a capture, which
+// unloading would break.
 void slip__launch_sweep(slip_context_t *context) {
   slip_status_t status = slip__context_enter_outside_capture(context, "launch");
   if (slip_status_is_ok(status)) {

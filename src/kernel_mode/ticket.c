@@ -347,7 +347,7 @@ static void slip__ticket_sweep(slip_context_t *context) {
   if (atomic_load_explicit(&context->registry.sweep_wanted, memory_order_acquire) == 0) return;
   slip_status_t status = slip__context_enter(context, "sweep");
   if (slip_status_is_ok(status)) {
-    status = slip__registry_sweep(context);
+    SLIP__CONTEXT_BOUND(status, context, slip__registry_sweep(context));
     slip__context_leave(context);
   }
   slip_status_free(status);
