@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "kernel_mode/lane_world.h"
-#include "os/clock.h"
 
 enum { COUNT = 32 };
 

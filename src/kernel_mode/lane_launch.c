@@ -135,7 +135,15 @@ static slip_status_t slip__lane_call(slip__lane_call_t *call) {
 // A thread that captures on another stream may neither wait nor reap.
 static slip_status_t slip__lane_wait_for_room(slip__lane_call_t *call) {
   bool no_wait = (call->record->flags & SLIP_LAUNCH_NO_WAIT) != 0;
-  SLIP_RETURN_IF_ERROR(slip__context_refuse_capture(call->context->platform, "launching while max_pending launches are in flight"));
+  slip_status_t status = slip__context_refuse_capture(call->context->platform, "waiting for room");
+  if (!slip_status_is_ok(status)) {
+    slip_status_free(status);
+    return SLIP_STATUS(SLIP_CODE_BUSY,
+                       "%" PRIu32
+                       " launches are in flight, which is max_pending, and this thread is in a capture, where it cannot wait; launch again "
+                       "after the capture or open with more",
+                       call->context->options.max_pending);
+  }
   SLIP_RETURN_IF_ERROR(slip__tickets_admit(call->context, no_wait, &call->epoch));
   call->admitted = true;
   return slip_ok_status();
