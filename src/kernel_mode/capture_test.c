@@ -2,7 +2,7 @@
 // Launches in captures, and their replays.
 #include <unistd.h>
 
-#include "kernel_mode/lane_world.h"
+#include "kernel_mode/lane_world_test.h"
 
 enum { COUNT = 32 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recorded launches where each node is a launch through a lane: eager, and inside the platform's own captures.
 #include "kernel_mode/graph.h"
-#include "kernel_mode/lane_world.h"
+#include "kernel_mode/lane_world_test.h"
 
 enum { SLIP_CHAIN_COUNT = 50 };
 

@@ -2,7 +2,7 @@
 // Lanes and their device: which one is bound, what a broken one does, and captures of other threads.
 #include <unistd.h>
 
-#include "kernel_mode/lane_world.h"
+#include "kernel_mode/lane_world_test.h"
 
 enum { COUNT = 16 };
 

@@ -2,7 +2,7 @@
 // Lanes whose steps, opening or closing fail.
 #include <unistd.h>
 
-#include "kernel_mode/lane_world.h"
+#include "kernel_mode/lane_world_test.h"
 
 // --- steps that fail ---------------------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 // Eager launches through lanes.
 #include <unistd.h>
 
-#include "kernel_mode/lane_world.h"
+#include "kernel_mode/lane_world_test.h"
 
 SLIP_LANE_TEST(launches_are_ordered_in_their_stream) {
   enum { COUNT = 100, LAUNCHES = 40 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel_mode/lane_world.h"
+#include "kernel_mode/lane_world_test.h"
 
 #include <unistd.h>
 

@@ -4,8 +4,8 @@
 //   cpu     the cpu without SLIP_PLATFORM_DIRECT_LAUNCH: the protocol itself, on memory that the host reaches
 //   cuda    the simulator with the rules of cuda
 //   ascend  the simulator with those of ascend
-#ifndef SLIPSTREAM_SRC_KERNEL_MODE_LANE_WORLD_H_
-#define SLIPSTREAM_SRC_KERNEL_MODE_LANE_WORLD_H_
+#ifndef SLIPSTREAM_SRC_KERNEL_MODE_LANE_WORLD_TEST_H_
+#define SLIPSTREAM_SRC_KERNEL_MODE_LANE_WORLD_TEST_H_
 
 #include "fixture.h"
 #include "kernel_mode/lane.h"
@@ -73,4 +73,4 @@ void slip_lane_let_go(slip_lane_door_t *door);
   SLIP_LANE_TEST_AT(test_name, SLIP_LANE_ASCEND, ascend, true)      \
   static void slip_lane_test_##test_name(slip_lane_world_t *world)
 
-#endif  // SLIPSTREAM_SRC_KERNEL_MODE_LANE_WORLD_H_
+#endif  // SLIPSTREAM_SRC_KERNEL_MODE_LANE_WORLD_TEST_H_
