@@ -13,7 +13,7 @@
 #define FORK_HANG_SECONDS 40
 
 static uint64_t fork_counted;
-static pthread_rwlock_t fork_rest = PTHREAD_RWLOCK_INITIALIZER;  // see fork_round_begin
+static pthread_rwlock_t fork_rest = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;  // the forking thread must not starve
 
 void fork_round_begin(void) {
   if (SLIP__PLATFORM_SANITIZER != 0) pthread_rwlock_rdlock(&fork_rest);
