@@ -22,6 +22,7 @@ static char slip_test_directory[64];
 static const char *slip_test_with = "";
 static const slip_test_expectation_t *slip_test_expectations;
 static size_t slip_test_expectation_count;
+static void (*slip_test_end)(void);  // of the test that is running
 
 // What the sanitizers ask the program for (weakly): tests request memory that cannot be had, and fork children that start threads.
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
@@ -78,6 +79,16 @@ const char *slip_test_parameter(void) {
 void slip_test_expect(const slip_test_expectation_t *expectations, size_t count) {
   slip_test_expectations = expectations;
   slip_test_expectation_count = count;
+}
+
+void slip_test_at_end(void (*function)(void)) {
+  slip_test_end = function;
+}
+
+static void slip_test_perform(const slip_test_case_t *test) {
+  slip_test_end = NULL;
+  test->run();
+  if (slip_test_end) slip_test_end();
 }
 
 static const slip_test_expectation_t *slip_test_expected(const char *name) {
@@ -139,7 +150,7 @@ static int slip_test_run_one(const slip_test_case_t *test, uint32_t timeout_s) {
   pid_t child = fork();
   if (child == 0) {
     setpgid(0, 0);
-    test->run();
+    slip_test_perform(test);
     fflush(stdout);
     // exit and not _exit: a leak checker reports at exit.
     exit(0);
@@ -200,10 +211,21 @@ static void slip_test_judge(const slip_test_case_t *test, int result, slip_test_
   }
 }
 
+// One RESULT line of a program with expectations; its keys begin with the run's parameter, so that the runs of one suite stay apart.
+static void slip_test_print_result(const slip_test_tally_t *tally) {
+  char prefix[64] = "";
+  if (*slip_test_with) snprintf(prefix, sizeof(prefix), "%s_", slip_test_with);
+  for (char *c = prefix; *c; ++c) {
+    if (*c == '-') *c = '_';
+  }
+  printf("RESULT %spassed=%u %sfailed=%u %sunsupported=%u %sexpected_failures=%u\n", prefix, tally->passed, prefix, tally->failed, prefix,
+         tally->unsupported, prefix, tally->expected_failures);
+}
+
 // Prints the closing lines and returns the exit code.
 static int slip_test_close(const slip_test_tally_t *tally) {
   unsigned listed = tally->unsupported + tally->expected_failures;
-  if (slip_test_expectations) printf("RESULT unsupported=%u expected_failures=%u\n", tally->unsupported, tally->expected_failures);
+  if (slip_test_expectations) slip_test_print_result(tally);
   printf("1..%u\n%u passed, %u failed, %u skipped\n", tally->number, tally->passed, tally->failed, tally->skipped + listed);
   if (tally->number == 0) return 1;  // a filter that selects nothing is a mistake
   if (tally->failed) return 1;
@@ -253,7 +275,7 @@ int main(int argc, char **argv) {
       slip_test_name_hash += round;
       if (no_fork) {
         ++tally.number;
-        test->run();
+        slip_test_perform(test);
         continue;
       }
       slip_test_judge(test, slip_test_run_one(test, test->timeout_s ? test->timeout_s : timeout_s), &tally);

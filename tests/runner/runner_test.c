@@ -36,7 +36,7 @@ SLIP_TEST(runner_reports_every_way_to_fail) {
   runner_expect(output, "# ended by signal 11\nnot ok 4 - victim_crashes (");
   runner_expect(output, "# timed out after 1 s and was killed\nnot ok 5 - victim_hangs (");
   runner_expect(output, "# skipped: no reason but to be skipped\nok 6 - victim_skips # SKIP\n");
-  runner_expect(output, "1..10\n3 passed, 6 failed, 1 skipped\n");
+  runner_expect(output, "1..11\n3 passed, 7 failed, 1 skipped\n");
   const char *children = strstr(output, "# children ");
   SLIP_CHECK(children && sscanf(children, "# children %d %d", &parent, &child) == 2);
   SLIP_CHECK(parent > 1 && kill(parent, 0) != 0);
@@ -75,10 +75,20 @@ SLIP_TEST(runner_keeps_the_lists_of_what_does_not_work_true) {
                 "# passed although it is listed: take it off the list (to see what happens)\nnot ok 1 - victim_is_listed_and_passes (");
   runner_expect(output, "ok 2 - victim_is_listed_and_fails # SKIP expected failure: to see what happens\n");
   runner_expect(output, "# unsupported: for some\nok 3 - victim_is_unsupported # SKIP unsupported: nothing is\n");
-  runner_expect(output, "RESULT unsupported=1 expected_failures=1\n1..3\n0 passed, 1 failed, 2 skipped\n");
+  runner_expect(output,
+                "RESULT some_passed=0 some_failed=1 some_unsupported=1 some_expected_failures=1\n1..3\n0 passed, 1 failed, 2 skipped\n");
   free(output);
   output = runner_run("--filter", "victim_is_unsupported", "--with", "other", &code);
   SLIP_CHECK_EQ(code, 1);
   runner_expect(output, "# unsupported, which is not expected here\nnot ok 1 - victim_is_unsupported (");
+  free(output);
+}
+
+SLIP_TEST(runner_calls_what_must_hold_at_the_end) {
+  int code = 0;
+  char *output = runner_run("--filter", "victim_ends", "--seed", "1", &code);
+  SLIP_CHECK_EQ(code, 1);
+  runner_expect(output, "the end was reached");
+  runner_expect(output, "not ok 1 - victim_ends_badly (");
   free(output);
 }

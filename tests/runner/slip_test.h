@@ -28,6 +28,9 @@ _Noreturn void slip_test_skip(const char *format, ...) __attribute__((format(pri
 const char *slip_test_parameter(void);
 // Ends the test as not supported by what is tested. Unless that is expected (below), it is a failure.
 _Noreturn void slip_test_unsupported(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Calls |function| in the test's process once its function has returned: what must hold at the end of every test. It may fail the test. The
+// last one given counts, for this test only.
+void slip_test_at_end(void (*function)(void));
 
 typedef enum slip_test_outcome_e {
   SLIP_TEST_EXPECT_UNSUPPORTED = 1,

@@ -40,6 +40,14 @@ SLIP_TEST(victim_prints_its_seed) {
   printf("# seed %llu\n", (unsigned long long)slip_test_seed());
 }
 
+static void victim_end(void) {
+  slip_test_fail(__FILE__, __LINE__, "the end was reached");
+}
+
+SLIP_TEST(victim_ends_badly) {
+  slip_test_at_end(victim_end);
+}
+
 SLIP_TEST(victim_is_listed_and_passes) {}
 
 SLIP_TEST(victim_is_listed_and_fails) {
