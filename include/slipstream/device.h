@@ -113,7 +113,7 @@ typedef struct slip_capture_info_t {
 // From here on work on |stream| is recorded instead of run.
 SLIP_API slip_status_t slip_stream_capture_begin(slip_platform_t *platform, slip_stream_t stream, uint32_t mode) SLIP_MUST_USE;
 // Ends the capture that began on |stream| and makes what was recorded ready to launch. On failure there is no graph, |*out| is NULL, and
-// the capture is over, unless the call came on the wrong stream or thread.
+// the capture is over, unless the call came on the wrong stream or, on most platforms, thread.
 SLIP_API slip_status_t slip_stream_capture_end(slip_platform_t *platform, slip_stream_t stream, slip_graph_exec_t *out) SLIP_MUST_USE;
 SLIP_API slip_status_t slip_stream_capture_info(slip_platform_t *platform, slip_stream_t stream, slip_capture_info_t *out) SLIP_MUST_USE;
 // Enqueues one execution of the graph. Executions of one graph never overlap.

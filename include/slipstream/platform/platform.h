@@ -114,7 +114,7 @@ typedef struct slip_platform_vtable_t {
   slip_status_t (*host_allocate)(uint64_t size_bytes, void **out);
   slip_status_t (*host_free)(void *memory);
   // Where the code of a host-native callable finds [address, address + size_bytes) of device memory while it runs, and the end of that use.
-  // |access|: slip_map_bits_e. An unmap that fails found what the code did wrong (a write out of bounds, an output left unwritten).
+  // |access|: slip_map_bits_e. An unmap that fails found what the code did wrong (a write out of bounds).
   // [optional: SLIP_PLATFORM_CAN_HOST_NATIVE without SLIP_PLATFORM_HOST_MEMORY]
   slip_status_t (*device_map)(int32_t device, void *address, uint64_t size_bytes, uint32_t access, void **out_view);
   slip_status_t (*device_unmap)(int32_t device, void *address, uint64_t size_bytes, uint32_t access);

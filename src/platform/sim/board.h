@@ -180,6 +180,7 @@ slip_status_t slip__sim_capture_forbid(slip__sim_stream_t *stream, const char *c
 slip_status_t slip__sim_capture_check_unsafe(const char *call) SLIP_MUST_USE;
 // Breaks capture |id|, if it lives, in the flavour that does so.
 void slip__sim_capture_offend(uint64_t id, const char *call);
+void slip__sim_capture_break_by_flavour(slip__sim_capture_t *capture, const char *call);
 // |stream| captures: CAPTURE_INVALIDATED.
 slip_status_t slip__sim_capture_check(const slip__sim_stream_t *stream) SLIP_MUST_USE;
 // |stream| captures: adds |work|. CAPTURE_INVALIDATED, OUT_OF_MEMORY.

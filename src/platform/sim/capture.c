@@ -21,7 +21,7 @@
 //                            ACTIVE        outside, OVER      CAPTURE_ISOLATION, breaks
 //                            ACTIVE        another capture    CAPTURE_MERGE, breaks! both
 //                            BROKEN        any                CAPTURE_INVALIDATED
-//   synchronize, query,      ACTIVE        -                  CAPTURE_UNSUPPORTED, breaks
+//   synchronize, query,      ACTIVE        -                  ALREADY_CAPTURING, breaks
 //   destroy, graph_launch    BROKEN        -                  CAPTURE_INVALIDATED
 //   event query, synchronize -             ACTIVE             CAPTURED_EVENT, breaks
 //                            -             BROKEN, OVER       CAPTURED_EVENT
@@ -122,7 +122,7 @@ static void slip__sim_capture_break(slip__sim_capture_t *capture, const char *ca
   if (!capture->broken_by) capture->broken_by = call;
 }
 
-static void slip__sim_capture_break_by_flavour(slip__sim_capture_t *capture, const char *call) {
+void slip__sim_capture_break_by_flavour(slip__sim_capture_t *capture, const char *call) {
   if (!slip__sim_is_ascend()) slip__sim_capture_break(capture, call);
 }
 
@@ -142,7 +142,7 @@ slip_status_t slip__sim_capture_forbid(slip__sim_stream_t *stream, const char *c
   if (!stream->capture) return slip_ok_status();
   SLIP_RETURN_IF_ERROR(slip__sim_capture_check(stream));
   slip__sim_capture_break_by_flavour(stream->capture, call);
-  return slip__sim_error(SLIP__SIM_CAPTURE_UNSUPPORTED, "%s: the stream takes part in capture %llu; end it first", call,
+  return slip__sim_error(SLIP__SIM_ALREADY_CAPTURING, "%s: the stream takes part in capture %llu; end it first", call,
                          (unsigned long long)stream->capture->id);
 }
 

@@ -134,13 +134,13 @@ SIM_BOTH(synchronize_query_destroy_and_launch_are_unsupported) {
       if (again && !world->ascend) {
         SIM_CHECK_ERROR(status, CAPTURE_INVALIDATED);
       } else {
-        SIM_CHECK_ERROR(status, CAPTURE_UNSUPPORTED);
+        SIM_CHECK_ERROR(status, ALREADY_CAPTURING);
       }
     }
     sim_end_as_flavoured(world);
   }
   sim_begin(world, SLIP_CAPTURE_MODE_RELAXED);
-  SIM_CHECK_ERROR(slip__sim_stream_synchronize_device(0), CAPTURE_UNSUPPORTED);
+  SIM_CHECK_ERROR(slip__sim_stream_synchronize_device(0), ALREADY_CAPTURING);
   sim_end_as_flavoured(world);
   SLIP_CHECK_OK(slip__sim_graph_destroy(graph));
 }
@@ -363,8 +363,9 @@ SIM_BOTH(copies_need_page_locked_memory) {
   SLIP_CHECK_OK(slip__sim_memory_allocate(0, 64, &memory));
   SLIP_CHECK_OK(slip__sim_host_allocate(64, &pinned));
   sim_begin(world, SLIP_CAPTURE_MODE_RELAXED);
-  SIM_CHECK_ERROR(slip__sim_memory_copy_async(world->origin, memory, pageable, 64, SLIP_COPY_HOST_TO_DEVICE), INVALID_VALUE);
-  SLIP_CHECK_EQ(sim_state(world->origin), SLIP_CAPTURE_ACTIVE);
+  SIM_CHECK_ERROR(slip__sim_memory_copy_async(world->origin, memory, pageable, 64, SLIP_COPY_HOST_TO_DEVICE), COPY_WOULD_WAIT);
+  sim_end_as_flavoured(world);
+  sim_begin(world, SLIP_CAPTURE_MODE_RELAXED);
   SLIP_CHECK_OK(slip__sim_memory_copy_async(world->origin, memory, pinned, 64, SLIP_COPY_HOST_TO_DEVICE));
   SLIP_CHECK_OK(slip__sim_capture_end(world->origin, &world->graph));
   SLIP_CHECK_OK(slip__sim_memory_free(0, memory));  // never launched

@@ -87,14 +87,14 @@ SLIP_TEST(sim_config_current_device_is_a_stack) {
   slip__sim_choose_device(1);
   SLIP_CHECK_EQ(slip__sim_current_device(), 1);
   SLIP_CHECK_OK(slip__sim_check_current(1, "call"));
-  SLIP_CHECK_ERROR(slip__sim_check_current(0, "call"), SLIP_CODE_DEVICE, "call is for device 0");
+  SLIP_CHECK_ERROR(slip__sim_check_current(0, "call"), SLIP_CODE_INVALID_ARGUMENT, "call is for device 0");
   SLIP_CHECK_OK(slip__sim_device_push(0));
   SLIP_CHECK_EQ(slip__sim_current_device(), 0);
   slip_status_t status = slip__sim_device_pop(1);
   SLIP_CHECK_EQ(slip_status_platform_code(status), 201);
-  SLIP_CHECK_ERROR(status, SLIP_CODE_DEVICE, "the last pushed is device 0");
+  SLIP_CHECK_ERROR(status, SLIP_CODE_INVALID_ARGUMENT, "the last pushed is device 0");
   SLIP_CHECK_OK(slip__sim_device_pop(0));
-  SLIP_CHECK_ERROR(slip__sim_device_pop(1), SLIP_CODE_DEVICE, "nothing is pushed");
+  SLIP_CHECK_ERROR(slip__sim_device_pop(1), SLIP_CODE_INVALID_ARGUMENT, "nothing is pushed");
   SLIP_CHECK_EQ(slip__sim_current_device(), 1);
   for (int i = 0; i < 16; ++i) SLIP_CHECK_OK(slip__sim_device_push(i % 2));
   SLIP_CHECK_CODE(slip__sim_device_push(0), SLIP_CODE_OUT_OF_MEMORY);

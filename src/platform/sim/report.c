@@ -52,6 +52,7 @@ static slip_code_t slip__sim_error_code(slip__sim_error_e error) {
   switch (error) {
     case SLIP__SIM_INVALID_VALUE:
     case SLIP__SIM_INVALID_DEVICE:
+    case SLIP__SIM_INVALID_CONTEXT:
     case SLIP__SIM_INVALID_HANDLE:
       return SLIP_CODE_INVALID_ARGUMENT;
     case SLIP__SIM_OUT_OF_MEMORY:

@@ -88,7 +88,8 @@ void slip__sim_delay(uint64_t where, uint64_t ordinal);
   X(CAPTURED_EVENT, 907, 107028, "the event was last recorded in a capture")                    \
   X(CAPTURE_WRONG_THREAD, 908, 107038, "the capture was begun by another thread")               \
   X(NOT_CAPTURING, 1, 107029, "the stream is not capturing")                                    \
-  X(ALREADY_CAPTURING, 900, 107027, "the stream is capturing already")
+  X(ALREADY_CAPTURING, 900, 107027, "the stream is capturing")                                  \
+  X(COPY_WOULD_WAIT, 900, 107041, "an asynchronous copy would have to wait, which a capture cannot")
 
 typedef enum slip__sim_error_e {
 #define SLIP__SIM_ERROR_ENUM(name, cuda, ascend, text) SLIP__SIM_##name,
@@ -98,8 +99,8 @@ typedef enum slip__sim_error_e {
 } slip__sim_error_e;
 
 int64_t slip__sim_error_number(slip__sim_error_e error);
-// A status with the flavour's number. Code: INVALID_ARGUMENT for values, handles and devices, OUT_OF_MEMORY for memory and resources,
-// DEVICE for the rest. "sentence (vendor text)".
+// A status with the flavour's number. Code: INVALID_ARGUMENT for values, handles, devices and contexts, OUT_OF_MEMORY for memory and
+// resources, DEVICE for the rest. "sentence (vendor text)".
 slip_status_t slip__sim_error(slip__sim_error_e error, const char *format, ...) SLIP_MUST_USE SLIP_PRINTF(2, 3);
 // Records a violation of the rules by somebody's code. Breaks |device| if >= 0 and |fatal|.
 void slip__sim_violation(int32_t device, bool fatal, slip__sim_error_e error, const char *format, ...) SLIP_PRINTF(4, 5);

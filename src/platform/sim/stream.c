@@ -93,7 +93,11 @@ static slip_status_t slip__sim_stream_put(slip__sim_stream_t *stream, slip__sim_
   work->device = stream->device;
   if (stream->capture) SLIP_RETURN_IF_ERROR(slip__sim_capture_check(stream));
   if (work->kind == SLIP__SIM_WORK_COPY) {
-    SLIP_RETURN_IF_ERROR(slip__sim_copy_prepare(stream->device, &work->copy, stream->capture != NULL));
+    slip_status_t prepared = slip__sim_copy_prepare(stream->device, &work->copy, stream->capture != NULL);
+    // A copy that would have to wait is an illegal call; one with wrong arguments is merely refused.
+    if (stream->capture && slip_status_code(prepared) == SLIP_CODE_DEVICE)
+      slip__sim_capture_break_by_flavour(stream->capture, "memory_copy_async");
+    SLIP_RETURN_IF_ERROR(prepared);
   }
   if (!stream->capture) {
     slip__sim_work_hold(work);

@@ -116,7 +116,7 @@ slip_status_t slip__sim_copy_prepare(int32_t device, slip__sim_copy_t *copy, boo
   if (!slip_status_is_ok(status) || !pageable) return status;
   if (capturing) {
     return slip__sim_error(
-        SLIP__SIM_INVALID_VALUE,
+        SLIP__SIM_COPY_WOULD_WAIT,
         "memory_copy_async: the %s %p of a captured copy is pageable host memory; a replay needs page-locked memory (slip_host_allocate)",
         host->name, host->pointer);
   }
