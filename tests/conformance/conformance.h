@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helpers of the conformance tests.
+//
+// The parameter of a run (--with) names what is tested: a platform ("cpu", "null"), or a platform in a flavour ("sim-cuda", "sim-ascend").
 #ifndef SLIP_CONFORMANCE_H_
 #define SLIP_CONFORMANCE_H_
 
@@ -8,6 +10,7 @@
 #include "os/thread.h"
 #include "platform/dispatch.h"
 #include "slip_test.h"
+#include "slipstream/sim.h"
 
 // Like SLIP_CHECK_OK, but UNSUPPORTED ends the test as unsupported.
 #define CONFORM_OK(expression)                                                                    \
@@ -19,38 +22,42 @@
     slip_test_check_status(conform_status_, SLIP_CODE_OK, NULL, #expression, __FILE__, __LINE__); \
   } while (0)
 
-// The platform under test.
-static inline slip_platform_t *conform_platform(void) {
-  slip_platform_t *platform = NULL;
-  SLIP_CHECK_OK(slip_platform_find(slip_test_parameter(), &platform));
-  return platform;
-}
+// The status must be a failure with this vendor's number; |ascend| in the ascend flavour.
+#define CONFORM_NUMBER(expression, cuda, ascend) conform_check_number((expression), (cuda), (ascend), #expression, __FILE__, __LINE__)
+void conform_check_number(slip_status_t status, int64_t cuda, int64_t ascend, const char *text, const char *file, int line);
 
-static inline slip_stream_t conform_stream(slip_platform_t *platform) {
-  slip_stream_t stream = NULL;
-  CONFORM_OK(slip_stream_create(platform, 0, &stream));
-  SLIP_CHECK(stream != NULL);
-  return stream;
-}
+// The platform under test, set up at the first call of each test. From then on, at the end of the test: nothing of it is alive, no
+// lifecycle call was made but those the test counts, and no violation was recorded but those the test expects (where the platform can
+// tell).
+slip_platform_t *conform_platform(void);
+const char *conform_platform_name(void);
+// Whose capture rules and error numbers apply; 0: no vendor's.
+uint32_t conform_flavour(void);
+// Whether the platform is the simulator, which records violations and whose limits can be set.
+bool conform_is_simulated(void);
+// Ends the test as unsupported unless it is.
+void conform_need_simulated(void);
+// The platform with other limits. Ends the test as unsupported where they cannot be set.
+slip_platform_t *conform_limited(const slip_sim_options_t *limits);
+void conform_need_devices(slip_platform_t *platform, int32_t count);
 
-static inline slip_event_t conform_event(slip_platform_t *platform) {
-  slip_event_t event = NULL;
-  CONFORM_OK(slip_event_create(platform, 0, &event));
-  SLIP_CHECK(event != NULL);
-  return event;
-}
+// |count| violations more must have been recorded by now; they are accounted for.
+void conform_expect_violations(uint64_t count);
+// Violations beyond those accounted for.
+uint64_t conform_new_violations(void);
+// Repairs a device that a test broke. A lifecycle call, accounted for. What lived on it is gone.
+void conform_reset_device(int32_t device);
+void conform_set_device(int32_t device);
 
-static inline void *conform_memory(slip_platform_t *platform, uint64_t size_bytes) {
-  void *memory = NULL;
-  CONFORM_OK(slip_memory_allocate(platform, 0, size_bytes, &memory));
-  SLIP_CHECK(memory != NULL);
-  return memory;
-}
+slip_stream_t conform_stream(slip_platform_t *platform);
+slip_event_t conform_event(slip_platform_t *platform);
+void *conform_memory(slip_platform_t *platform, uint64_t size_bytes);
+void *conform_pinned(slip_platform_t *platform, uint64_t size_bytes);
 
 // Ends the test as unsupported unless the platform has the capability.
-static inline void conform_need(slip_platform_t *platform, slip_platform_capability_bits_e capability, const char *what) {
-  if (!(slip__platform_capabilities(platform) & (uint32_t)capability)) slip_test_unsupported("the platform does not promise %s", what);
-}
+void conform_need(slip_platform_t *platform, slip_platform_capability_bits_e capability, const char *what);
+// ... unless device memory is its own, so that the platform can judge how it is used.
+void conform_need_own_memory(slip_platform_t *platform);
 
 // Host functions: a gate that holds a stream, and a counter that only the order of the stream protects.
 typedef struct conform_gate_t {
@@ -69,6 +76,17 @@ static inline void conform_gate_open(conform_gate_t *gate) {
 
 static inline void conform_count(void *user) {
   ++*(uint64_t *)user;
+}
+
+static inline void conform_nothing(void *user) {
+  (void)user;
+}
+
+// Runs |function| on a thread of its own and waits for it.
+static inline void conform_on_thread(void (*function)(void *user), void *user) {
+  slip__thread_t thread;
+  SLIP_CHECK_OK(slip__thread_start(&thread, "conform", function, user));
+  slip__thread_join(&thread);
 }
 
 #endif  // SLIP_CONFORMANCE_H_

@@ -8,7 +8,7 @@ SLIP_TEST(platform_handshake_is_complete) {
   SLIP_CHECK_EQ(handshake->abi_version, SLIP_PLATFORM_ABI_VERSION);
   SLIP_CHECK(handshake->build_id && *handshake->build_id);
   SLIP_CHECK(handshake->version && *handshake->version);
-  SLIP_CHECK_STR(slip__platform_name(platform), slip_test_parameter());
+  SLIP_CHECK_STR(slip__platform_name(platform), conform_platform_name());
 }
 
 SLIP_TEST(platform_promises_are_kept) {
@@ -80,23 +80,4 @@ SLIP_TEST(device_binding_is_undone) {
   SLIP_CHECK_OK(slip__platform_device_pop(platform, 0));
   SLIP_CHECK_OK(slip__platform_device_current(platform, &after));
   SLIP_CHECK_EQ(after, before);
-}
-
-SLIP_TEST(capture_records_and_replays) {
-  slip_platform_t *platform = conform_platform();
-  conform_need(platform, SLIP_PLATFORM_CAN_CAPTURE, "capture");
-  slip_stream_t stream = conform_stream(platform);
-  slip_capture_info_t info;
-  slip_graph_exec_t graph = NULL;
-  CONFORM_OK(slip_stream_capture_begin(platform, stream, 0));
-  SLIP_CHECK_OK(slip_stream_capture_info(platform, stream, &info));
-  SLIP_CHECK_EQ(info.state, SLIP_CAPTURE_ACTIVE);
-  SLIP_CHECK(info.id != 0);
-  SLIP_CHECK_OK(slip_stream_capture_end(platform, stream, &graph));
-  SLIP_CHECK_OK(slip_stream_capture_info(platform, stream, &info));
-  SLIP_CHECK_EQ(info.state, SLIP_CAPTURE_NONE);
-  SLIP_CHECK_OK(slip_graph_exec_launch(platform, graph, stream));
-  SLIP_CHECK_OK(slip_stream_synchronize(platform, stream));
-  SLIP_CHECK_OK(slip_graph_exec_destroy(platform, graph));
-  SLIP_CHECK_OK(slip_stream_destroy(platform, stream));
 }

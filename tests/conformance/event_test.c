@@ -169,3 +169,114 @@ SLIP_TEST(event_random_graphs_keep_their_order) {
   for (size_t n = 0; n < 4000; ++n) SLIP_CHECK(atomic_load(&nodes[n].done));
   SLIP_CHECK(!atomic_load(&wrong));
 }
+
+SLIP_TEST(event_stale_handles_are_refused) {
+  slip_platform_t *platform = conform_platform();
+  slip_stream_t stream = conform_stream(platform);
+  slip_event_t event = conform_event(platform);
+  SLIP_CHECK_OK(slip_event_record(platform, event, stream));
+  SLIP_CHECK_OK(slip_event_destroy(platform, event));
+  slip_event_t next = conform_event(platform);
+  SLIP_CHECK(next != event);
+  SLIP_CHECK_CODE(slip_event_query(platform, event), SLIP_CODE_INVALID_ARGUMENT);
+  SLIP_CHECK_CODE(slip_event_synchronize(platform, event), SLIP_CODE_INVALID_ARGUMENT);
+  SLIP_CHECK_CODE(slip_event_record(platform, event, stream), SLIP_CODE_INVALID_ARGUMENT);
+  SLIP_CHECK_CODE(slip_stream_wait_event(platform, stream, event), SLIP_CODE_INVALID_ARGUMENT);
+  SLIP_CHECK_CODE(slip_event_destroy(platform, event), SLIP_CODE_INVALID_ARGUMENT);
+  SLIP_CHECK_CODE(slip_event_destroy(platform, NULL), SLIP_CODE_INVALID_ARGUMENT);
+  SLIP_CHECK_OK(slip_event_destroy(platform, next));
+  SLIP_CHECK_OK(slip_stream_destroy(platform, stream));
+}
+
+SLIP_TEST(event_destroyed_with_waits_pending) {
+  slip_platform_t *platform = conform_platform();
+  slip_stream_t a = conform_stream(platform), waiters[3];
+  slip_event_t event = conform_event(platform);
+  conform_gate_t gate = {0};
+  uint64_t runs[3] = {0};
+  CONFORM_OK(slip_stream_enqueue_host(platform, a, conform_gate_pass, &gate));
+  SLIP_CHECK_OK(slip_event_record(platform, event, a));
+  for (int i = 0; i < 3; ++i) {
+    waiters[i] = conform_stream(platform);
+    SLIP_CHECK_OK(slip_stream_wait_event(platform, waiters[i], event));
+    CONFORM_OK(slip_stream_enqueue_host(platform, waiters[i], conform_count, &runs[i]));
+  }
+  SLIP_CHECK_OK(slip_event_destroy(platform, event));
+  for (int i = 0; i < 3; ++i) SLIP_CHECK_CODE(slip_stream_query(platform, waiters[i]), SLIP_CODE_NOT_READY);
+  conform_gate_open(&gate);
+  for (int i = 0; i < 3; ++i) {
+    SLIP_CHECK_OK(slip_stream_destroy(platform, waiters[i]));
+    SLIP_CHECK_EQ(runs[i], 1);
+  }
+  SLIP_CHECK_OK(slip_stream_destroy(platform, a));
+}
+
+SLIP_TEST(event_wait_on_the_same_stream_is_no_deadlock) {
+  slip_platform_t *platform = conform_platform();
+  slip_stream_t stream = conform_stream(platform);
+  slip_event_t event = conform_event(platform);
+  uint64_t runs = 0;
+  for (int i = 0; i < 100; ++i) {
+    CONFORM_OK(slip_stream_enqueue_host(platform, stream, conform_count, &runs));
+    SLIP_CHECK_OK(slip_event_record(platform, event, stream));
+    SLIP_CHECK_OK(slip_stream_wait_event(platform, stream, event));
+  }
+  SLIP_CHECK_OK(slip_event_synchronize(platform, event));
+  SLIP_CHECK_EQ(runs, 100);
+  SLIP_CHECK_OK(slip_event_destroy(platform, event));
+  SLIP_CHECK_OK(slip_stream_destroy(platform, stream));
+}
+
+// --- several threads, each waiting for its own stream's work through an event
+
+#define CONFORM_RELAY_ROUNDS 200
+
+typedef struct conform_relay_t {
+  slip_platform_t *platform;
+  slip_stream_t mine;
+  slip_event_t event;
+  uint64_t runs;
+} conform_relay_t;
+
+static void conform_relay(void *user) {
+  conform_relay_t *relay = user;
+  for (uint64_t i = 0; i < CONFORM_RELAY_ROUNDS; ++i) {
+    SLIP_CHECK_OK(slip_stream_enqueue_host(relay->platform, relay->mine, conform_count, &relay->runs));
+    SLIP_CHECK_OK(slip_event_record(relay->platform, relay->event, relay->mine));
+    SLIP_CHECK_OK(slip_event_synchronize(relay->platform, relay->event));
+    SLIP_CHECK_EQ(relay->runs, i + 1);
+  }
+}
+
+SLIP_TEST(event_is_waited_for_by_many_threads) {
+  slip_platform_t *platform = conform_platform();
+  static conform_relay_t relays[4];
+  slip__thread_t threads[4];
+  for (int i = 0; i < 4; ++i) {
+    relays[i] = (conform_relay_t){.platform = platform, .mine = conform_stream(platform), .event = conform_event(platform)};
+  }
+  for (int i = 0; i < 4; ++i) SLIP_CHECK_OK(slip__thread_start(&threads[i], "relay", conform_relay, &relays[i]));
+  for (int i = 0; i < 4; ++i) slip__thread_join(&threads[i]);
+  for (int i = 0; i < 4; ++i) {
+    SLIP_CHECK_OK(slip_stream_destroy(platform, relays[i].mine));
+    SLIP_CHECK_OK(slip_event_destroy(platform, relays[i].event));
+  }
+}
+
+// Many events at once, recorded in two streams that wait for each other: a chain through all of them.
+SLIP_TEST(event_chain_through_many_events) {
+  slip_platform_t *platform = conform_platform();
+  slip_stream_t streams[2] = {conform_stream(platform), conform_stream(platform)};
+  enum { COUNT = 512 };
+  static slip_event_t events[COUNT];
+  uint64_t runs = 0;  // the chain protects it
+  for (int i = 0; i < COUNT; ++i) {
+    events[i] = conform_event(platform);
+    CONFORM_OK(slip_stream_enqueue_host(platform, streams[i % 2], conform_count, &runs));
+    SLIP_CHECK_OK(slip_event_record(platform, events[i], streams[i % 2]));
+    SLIP_CHECK_OK(slip_stream_wait_event(platform, streams[(i + 1) % 2], events[i]));
+  }
+  for (int i = 0; i < 2; ++i) SLIP_CHECK_OK(slip_stream_destroy(platform, streams[i]));
+  SLIP_CHECK_EQ(runs, COUNT);
+  for (int i = 0; i < COUNT; ++i) SLIP_CHECK_OK(slip_event_destroy(platform, events[i]));
+}
