@@ -47,12 +47,15 @@ static slip_status_t slip__close_flush(slip_context_t *context) {
   return slip_status_annotate(context->options.synchronize_hook(context->options.synchronize_user), "in the synchronize hook");
 }
 
-// Users first, then what they are counted in next: the gates are shut, so that once nobody but captured and abandoned launches is inside,
-// every thread has left launch, and |pending| can only fall. |*out_captured| is what was compared.
+// The gates are shut, so that once nobody but captured and abandoned launches is inside, every thread has left launch, and |pending| can
+// only fall. The order matters (capture.pml): the abandoned before the users, since a launch that is inside and becomes abandoned in
+// between would count as its own excuse while it is still on its way to the list of the abandoned; |pending| after both, which falls when
+// it is on the list; the captured last, since a launch in a capture may leave its gate early and stay captured. |*out_captured| is what was
+// compared.
 static bool slip__close_quiet(slip_context_t *context, uint32_t *out_captured) {
+  uint32_t abandoned = atomic_load_explicit(&context->abandoned_count, memory_order_seq_cst);
   uint64_t users = slip__registry_users(context);
   if (slip__gate_inside(&context->operations) != 0 || atomic_load_explicit(&context->pending, memory_order_seq_cst) != 0) return false;
-  uint32_t abandoned = atomic_load_explicit(&context->abandoned_count, memory_order_seq_cst);
   *out_captured = atomic_load_explicit(&context->captured, memory_order_seq_cst);
   return users <= (uint64_t)abandoned + *out_captured;
 }
