@@ -213,7 +213,8 @@ void slip__ticket_finish(slip_ticket_t *ticket) {
 }
 
 void slip__ticket_give_back(slip_ticket_t *ticket) {
-  if (atomic_exchange_explicit(&ticket->given, 1, memory_order_acq_rel) != 0) return;
+  // Only a captured launch that failed early is given back by its own thread, which the end of the capture may race with.
+  if (ticket->kind == SLIP__TICKET_CAPTURED && atomic_exchange_explicit(&ticket->given, 1, memory_order_acq_rel) != 0) return;
   if (ticket->release) ticket->release(ticket->user);
   if (ticket->registration) slip__registry_leave(&ticket->context->registry, ticket->registration);
 }

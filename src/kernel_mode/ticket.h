@@ -76,7 +76,7 @@ struct slip_ticket_t {
   uint32_t argument_class;
   uint32_t epoch;
   uint32_t kind;           // slip__ticket_kind_e
-  _Atomic uint32_t given;  // owner and registration were given back
+  _Atomic uint32_t given;  // captured: owner and registration were given back
   bool ran;                // through a lane: step 6 was executed. Ordered by the lane's events
   bool from_heap;          // taken while callers held more handles than the pool has tickets
 };
