@@ -57,7 +57,8 @@ static bool slip__close_quiet(slip_context_t *context, uint32_t *out_captured) {
   uint64_t users = slip__registry_users(context);
   if (slip__gate_inside(&context->operations) != 0 || atomic_load_explicit(&context->pending, memory_order_seq_cst) != 0) return false;
   *out_captured = atomic_load_explicit(&context->captured, memory_order_seq_cst);
-  return users <= (uint64_t)abandoned + *out_captured;
+  // Step 9 may have run and its ticket be retired while the launching thread is still at the steps behind it: a lane is idle last.
+  return users <= (uint64_t)abandoned + *out_captured && slip__lanes_idle(context);
 }
 
 static slip_status_t slip__close_wait_quiet(slip_context_t *context, uint32_t *out_captured) {

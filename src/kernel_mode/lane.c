@@ -58,6 +58,16 @@ slip_status_t slip__lanes_synchronize(slip_context_t *context) {
   return slip_status_annotate(status, "waiting for the context's own streams");
 }
 
+bool slip__lanes_idle(slip_context_t *context) {
+  if (!context->lanes) return true;
+  // Acquire (seq_cst): pairs with slip__lane_give, so that the submission has made its last call.
+  bool idle = atomic_load_explicit(&context->free_lanes, memory_order_seq_cst) == context->all_slots;
+  pthread_mutex_lock(&context->lane_lock);
+  for (uint32_t i = context->slot_count; i < context->lane_count; ++i) idle = idle && !context->lanes[i].busy;
+  pthread_mutex_unlock(&context->lane_lock);
+  return idle;
+}
+
 // An event may be recorded on the streams until they are quiet, and a stream is needed by nothing once its events are gone.
 static slip_status_t slip__lane_destroy(slip_context_t *context, slip__lane_t *lane) {
   SLIP_RETURN_IF_ERROR(slip__lane_synchronize(context, lane));

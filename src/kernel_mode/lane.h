@@ -102,6 +102,8 @@ slip_status_t slip__lanes_destroy(slip_context_t *context) SLIP_MUST_USE;
 // Waits until nothing of ours is enqueued on any lane: for QUIET, or for both streams of a lane with a half-failed launch. What is on
 // capture lanes runs in graphs only.
 slip_status_t slip__lanes_synchronize(slip_context_t *context) SLIP_MUST_USE;
+// Whether no thread is submitting to a lane.
+bool slip__lanes_idle(slip_context_t *context);
 // DEVICE if a lane with launches under way can no longer tell of its progress. OK without lanes.
 slip_status_t slip__lanes_ask(slip_context_t *context) SLIP_MUST_USE;
 
