@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "slip_test_allocator.h"
+#include "slipstream/sim.h"
 
 #define SOAK_FLAT_KIB 1024
 
@@ -118,7 +119,7 @@ SLIP_TEST_TIMEOUT(soak_launches_keep_memory_flat, 1500) {
   for (int i = 0; i < 8; ++i) SLIP_CHECK(s.z[i] == s.x[i] + s.y[i]);
   soak_close(&s);
   slip_test_allocator_check_empty(&s.memory);
-  printf("RESULT launches=%llu captures=0 rss_growth_kib=%llu\n", (unsigned long long)launches, (unsigned long long)growth);
+  printf("RESULT launches=%llu rss_growth_kib=%llu\n", (unsigned long long)launches, (unsigned long long)growth);
   fflush(stdout);
   SLIP_CHECK(growth < SOAK_FLAT_KIB);
 }
@@ -143,6 +144,135 @@ SLIP_TEST_TIMEOUT(soak_cycles_keep_memory_flat, 1500) {
   SLIP_CHECK_EQ(s.released, 20 * (cycles + warm));
   printf("RESULT launches=%llu cycles=%llu rss_growth_kib=%llu\n", (unsigned long long)(20 * cycles), (unsigned long long)cycles,
          (unsigned long long)growth);
+  fflush(stdout);
+  SLIP_CHECK(growth < SOAK_FLAT_KIB);
+}
+
+// --- captures and replays on the simulator -----------------------------------------------------------------------------------------------
+
+typedef struct soak_sim_t {
+  slip_test_allocator_t memory;
+  slip_platform_t *platform;
+  slip_context_t *context;
+  slip_stream_t stream;
+  int32_t add;
+  float *x, *y, *z;  // on the device
+  uint64_t released;
+  slip_frame_t frame;
+} soak_sim_t;
+
+static float *soak_sim_vector(soak_sim_t *s, float value) {
+  float host[8];
+  void *memory = NULL;
+  for (int i = 0; i < 8; ++i) host[i] = value;
+  SLIP_CHECK_OK(slip_memory_allocate(s->platform, 0, sizeof(host), &memory));
+  SLIP_CHECK_OK(slip_memory_copy(s->platform, 0, memory, host, sizeof(host), SLIP_COPY_HOST_TO_DEVICE));
+  return memory;
+}
+
+// z = y + x, so that z counts nothing, and every replay must write it anew.
+static void soak_sim_frame(soak_sim_t *s) {
+  slip_signature_t *signature = NULL;
+  slip_tensor_t tensors[3];
+  float *data[3] = {s->x, s->y, s->z};
+  slip_arg_t args[3];
+  const int64_t elements = 8;
+  for (int i = 0; i < 3; ++i) {
+    SLIP_CHECK_OK(slip_tensor_initialize(&tensors[i], SLIP_DTYPE_F32, 1, &elements, data[i], slip_context_device(s->context)));
+    args[i] = slip_arg_tensor(&tensors[i], NULL);
+  }
+  SLIP_CHECK_OK(slip_context_signature(s->context, s->add, &signature));
+  SLIP_CHECK_OK(slip_frame_initialize(&s->frame, signature, "add", slip_context_device(s->context), args, 3, 0));
+  slip_signature_release(signature);
+}
+
+static void soak_sim_open(soak_sim_t *s) {
+  slip_sim_options_t sim = SLIP_SIM_OPTIONS_INIT;
+  slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
+  sim.delay_ns = UINT64_MAX;
+  SLIP_CHECK_OK(slip_platform_find("sim", &s->platform));
+  SLIP_CHECK_OK(slip_sim_reset(&sim));
+  options.platform = "sim";
+  options.allocator = slip_test_allocator(&s->memory);
+  options.flags = SLIP_CONTEXT_SINGLE_THREAD;
+  options.max_pending = 64;
+  options.max_captured = 64;
+  SLIP_CHECK_OK(slip_context_open(&options, &s->context));
+  s->add = slip_fixture_prepare(s->context, slip_fixture_add());
+  SLIP_CHECK_OK(slip_stream_create(s->platform, 0, &s->stream));
+  s->x = soak_sim_vector(s, 1);
+  s->y = soak_sim_vector(s, 2);
+  s->z = soak_sim_vector(s, 0);
+  soak_sim_frame(s);
+}
+
+static void soak_sim_launch(soak_sim_t *s) {
+  slip_launch_record_t record = {.struct_size = sizeof(record),
+                                 .id = s->add,
+                                 .context = s->context,
+                                 .frame = &s->frame,
+                                 .stream = s->stream,
+                                 .release = soak_released,
+                                 .user = &s->released};
+  SLIP_CHECK_OK(slip_launch(&record, NULL));
+}
+
+// Two launches captured, replayed three times with an eager one in between.
+static void soak_sim_cycle(soak_sim_t *s, uint64_t number) {
+  slip_graph_exec_t graph = NULL;
+  // Graphs live until the device is through with them, and the host is faster.
+  if (number % 8 == 0) SLIP_CHECK_OK(slip_stream_synchronize(s->platform, s->stream));
+  SLIP_CHECK_OK(slip_stream_capture_begin(s->platform, s->stream, SLIP_CAPTURE_MODE_THREAD_LOCAL));
+  soak_sim_launch(s);
+  soak_sim_launch(s);
+  SLIP_CHECK_OK(slip_stream_capture_end(s->platform, s->stream, &graph));
+  SLIP_CHECK_OK(slip_graph_exec_launch(s->platform, graph, s->stream));
+  soak_sim_launch(s);
+  SLIP_CHECK_OK(slip_graph_exec_launch(s->platform, graph, s->stream));
+  SLIP_CHECK_OK(slip_graph_exec_launch(s->platform, graph, s->stream));
+  SLIP_CHECK_OK(slip_graph_exec_destroy(s->platform, graph));
+}
+
+static void soak_sim_close(soak_sim_t *s) {
+  slip_sim_statistics_t alive = {.struct_size = sizeof(alive)};
+  slip_frame_deinitialize(&s->frame);
+  SLIP_CHECK_OK(slip_stream_destroy(s->platform, s->stream));
+  SLIP_CHECK_OK(slip_context_close(s->context));
+  SLIP_CHECK_OK(slip_context_destroy(s->context));
+  SLIP_CHECK_OK(slip_memory_free(s->platform, 0, s->x));
+  SLIP_CHECK_OK(slip_memory_free(s->platform, 0, s->y));
+  SLIP_CHECK_OK(slip_memory_free(s->platform, 0, s->z));
+  SLIP_CHECK_OK(slip_sim_statistics(&alive));
+  SLIP_CHECK_EQ(alive.streams + alive.events + alive.allocations + alive.host_allocations + alive.modules + alive.graphs, 0);
+  SLIP_CHECK_EQ(slip_sim_violation_count(), 0);
+  SLIP_CHECK_EQ(slip_sim_lifecycle_calls(), 0);
+}
+
+SLIP_TEST_TIMEOUT(soak_captures_keep_memory_flat, 1500) {
+  static soak_sim_t s = {.memory = SLIP_TEST_ALLOCATOR_INIT};
+  uint64_t captures = soak_size("SLIP_SOAK_CAPTURES", 10000), warm = captures / 10 + 50;
+  float z[8] = {0};
+  soak_sim_open(&s);
+  for (uint64_t i = 0; i < warm; ++i) soak_sim_cycle(&s, i);
+  SLIP_CHECK_OK(slip_stream_synchronize(s.platform, s.stream));
+  SLIP_CHECK_OK(slip_context_drain(s.context));
+  uint64_t bytes = s.memory.live_bytes, resident = soak_resident_kib();
+  for (uint64_t i = 0; i < captures; ++i) soak_sim_cycle(&s, i);
+  SLIP_CHECK_OK(slip_stream_synchronize(s.platform, s.stream));
+  SLIP_CHECK_OK(slip_context_drain(s.context));
+  uint64_t after = soak_resident_kib(), growth = after > resident ? after - resident : 0;
+  slip_context_stats_t stats = {.struct_size = sizeof(stats)};
+  SLIP_CHECK_OK(slip_context_stats(s.context, &stats));
+  SLIP_CHECK_EQ(stats.captured, 0);
+  SLIP_CHECK_EQ(stats.pending, 0);
+  SLIP_CHECK_EQ(s.memory.live_bytes, bytes);
+  SLIP_CHECK_EQ(s.released, 3 * (captures + warm));
+  SLIP_CHECK_OK(slip_memory_copy(s.platform, 0, z, s.z, sizeof(z), SLIP_COPY_DEVICE_TO_HOST));
+  for (int i = 0; i < 8; ++i) SLIP_CHECK(z[i] == 3);
+  soak_sim_close(&s);
+  slip_test_allocator_check_empty(&s.memory);
+  printf("RESULT launches=%llu captures=%llu replays=%llu rss_growth_kib=%llu\n", (unsigned long long)(3 * captures),
+         (unsigned long long)captures, (unsigned long long)(3 * captures), (unsigned long long)growth);
   fflush(stdout);
   SLIP_CHECK(growth < SOAK_FLAT_KIB);
 }
