@@ -94,3 +94,34 @@ void conform_launch(conform_kernel_t *kernel, slip_stream_t stream, conform_cell
   conform_launch_silent(kernel, stream, cell, factor, term);
   cell->expected = conform_affine(cell->expected, factor, term);
 }
+
+// --- captures
+
+void conform_capture_open(conform_kernel_t *kernel, const slip_context_options_t *options) {
+  conform_need(conform_platform(), SLIP_PLATFORM_CAN_CAPTURE, "capture");
+  conform_kernel_open(kernel, options);
+}
+
+void conform_begin(conform_kernel_t *kernel, slip_stream_t stream) {
+  SLIP_CHECK_OK(slip_stream_capture_begin(kernel->platform, stream, SLIP_CAPTURE_MODE_GLOBAL));
+}
+
+slip_graph_exec_t conform_end(conform_kernel_t *kernel, slip_stream_t stream) {
+  slip_graph_exec_t graph = NULL;
+  SLIP_CHECK_OK(slip_stream_capture_end(kernel->platform, stream, &graph));
+  SLIP_CHECK(graph != NULL);
+  return graph;
+}
+
+// A graph of one call.
+slip_graph_exec_t conform_graph(conform_kernel_t *kernel, slip_stream_t stream, const conform_cell_t *cell, int64_t factor, int64_t term) {
+  conform_begin(kernel, stream);
+  conform_launch_silent(kernel, stream, cell, factor, term);
+  return conform_end(kernel, stream);
+}
+
+slip_capture_state_e conform_state(conform_kernel_t *kernel, slip_stream_t stream) {
+  slip_capture_info_t info;
+  SLIP_CHECK_OK(slip_stream_capture_info(kernel->platform, stream, &info));
+  return (slip_capture_state_e)info.state;
+}

@@ -51,4 +51,12 @@ void conform_launch_silent(conform_kernel_t *kernel, slip_stream_t stream, const
 // A record's owner: counts.
 void conform_released(void *user);
 
+// For captures with launches in them. Ends the test as unsupported where there is no capture.
+void conform_capture_open(conform_kernel_t *kernel, const slip_context_options_t *options);
+void conform_begin(conform_kernel_t *kernel, slip_stream_t stream);  // global mode
+slip_graph_exec_t conform_end(conform_kernel_t *kernel, slip_stream_t stream);
+// A graph of one call.
+slip_graph_exec_t conform_graph(conform_kernel_t *kernel, slip_stream_t stream, const conform_cell_t *cell, int64_t factor, int64_t term);
+slip_capture_state_e conform_state(conform_kernel_t *kernel, slip_stream_t stream);
+
 #endif  // SLIP_CONFORMANCE_KERNEL_H_

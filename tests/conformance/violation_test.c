@@ -190,7 +190,7 @@ SLIP_TEST(violation_use_after_free_by_the_host_is_refused) {
 
 SLIP_TEST(violation_write_behind_an_allocation_breaks_the_device) {
   conform_scene_t scene = conform_scene();
-  conform_work_t work = {.address = scene.memory, .size_bytes = 256, .access = SLIP_MAP_WRITE, .write_bytes = 257, .value = 0x40};
+  conform_work_t work = {.address = scene.memory, .size_bytes = 256, .access = SLIP_MAP_WRITE, .write_bytes = 272, .value = 0x40};
   CONFORM_NUMBER(conform_work_do(&scene, &work), 700, 507015);
   SLIP_CHECK_EQ(work.mapped, SLIP_CODE_OK);
   SLIP_CHECK(work.unmapped != SLIP_CODE_OK);
@@ -203,8 +203,8 @@ SLIP_TEST(violation_write_before_an_allocation_breaks_the_device) {
   conform_work_t work = {.address = scene.memory,
                          .size_bytes = 256,
                          .access = SLIP_MAP_READ | SLIP_MAP_WRITE,
-                         .write_from = -1,
-                         .write_bytes = 2,
+                         .write_from = -16,
+                         .write_bytes = 17,
                          .value = 0x40};
   CONFORM_NUMBER(conform_work_do(&scene, &work), 700, 507015);
   conform_expect_violations(1);
