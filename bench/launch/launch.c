@@ -101,6 +101,23 @@ static double bench_time_enqueue(bench_t *b, slip_stream_t stream, double *out_t
   return bench_median(batches, BENCH_BATCHES);
 }
 
+// A counter that the library does not reach would read 0 for ever: the first load of a platform takes a lock, a signature allocates.
+static void bench_check_meter(void) {
+  slip_platform_t *null = NULL;
+  slip_signature_t *signature = NULL;
+  bench_meter_start();
+  slip_status_t found = slip_platform_find("null", &null),
+                parsed = slip_signature_parse("(in x: f32[N])", 14, slip_allocator_system(), &signature);
+  bench_counts_t counts = bench_meter_stop();
+  bench_check(found, "the null platform");
+  bench_check(parsed, "signature");
+  slip_signature_release(signature);
+  if (counts.allocations > 0 && counts.locks > 0) return;
+  fprintf(stderr, "the meter does not see the library: %" PRIu64 " allocations and %" PRIu64 " locks where there are some\n",
+          counts.allocations, counts.locks);
+  exit(1);
+}
+
 static bench_counts_t bench_count(bench_t *b, slip_stream_t stream, int launches) {
   for (int i = 0; i < launches; ++i) bench_call(b, stream);  // whatever is done once has been done
   bench_check(slip_context_drain(b->context), "drain");
@@ -232,6 +249,7 @@ typedef struct bench_budget_t {
 
 // Before this process claims kernel mode: the children claim it for themselves.
 static void bench_trace(bench_budget_t *budget) {
+  bench_check_meter();
   budget->launch_calls = bench_meter_system_calls(bench_traced, NULL);
   budget->replay_calls = bench_meter_system_calls(bench_traced_replays, NULL);
 }

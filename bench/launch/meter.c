@@ -30,6 +30,9 @@ bench_counts_t bench_meter_stop(void) {
 
 // --- standing in for the C library ---------------------------------------------------------------------------------------------------
 
+// Seen by the library: everything else of this program is hidden.
+#define BENCH_SEEN __attribute__((visibility("default")))
+
 #define BENCH_COUNT(field)                    \
   do {                                        \
     if (bench_counting) ++bench_counts.field; \
@@ -41,31 +44,31 @@ extern void *__libc_realloc(void *memory, size_t size);
 extern void __libc_free(void *memory);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
-void *malloc(size_t size) {
+BENCH_SEEN void *malloc(size_t size) {
   BENCH_COUNT(allocations);
   return __libc_malloc(size);
 }
-void *calloc(size_t count, size_t size) {
+BENCH_SEEN void *calloc(size_t count, size_t size) {
   BENCH_COUNT(allocations);
   return __libc_calloc(count, size);
 }
-void *realloc(void *memory, size_t size) {
+BENCH_SEEN void *realloc(void *memory, size_t size) {
   BENCH_COUNT(allocations);
   return __libc_realloc(memory, size);
 }
-void free(void *memory) {
+BENCH_SEEN void free(void *memory) {
   BENCH_COUNT(allocations);
   __libc_free(memory);
 }
 void *memalign(size_t alignment, size_t size);
-void *memalign(size_t alignment, size_t size) {
+BENCH_SEEN void *memalign(size_t alignment, size_t size) {
   BENCH_COUNT(allocations);
   return __libc_memalign(alignment, size);
 }
-void *aligned_alloc(size_t alignment, size_t size) {
+BENCH_SEEN void *aligned_alloc(size_t alignment, size_t size) {
   return memalign(alignment, size);
 }
-int posix_memalign(void **out, size_t alignment, size_t size) {
+BENCH_SEEN int posix_memalign(void **out, size_t alignment, size_t size) {
   void *memory = memalign(alignment, size);
   if (!memory) return ENOMEM;
   *out = memory;
@@ -73,7 +76,7 @@ int posix_memalign(void **out, size_t alignment, size_t size) {
 }
 
 #define BENCH_STAND_IN(name, parameters, arguments)         \
-  int name parameters {                                     \
+  BENCH_SEEN int name parameters {                          \
     static int(*real) parameters;                           \
     if (!real) *(void **)(&real) = dlsym(RTLD_NEXT, #name); \
     BENCH_COUNT(locks);                                     \
