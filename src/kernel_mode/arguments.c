@@ -46,18 +46,6 @@ slip_status_t slip__arguments_fit(slip_context_t *context, uint32_t index) {
   return slip_status_annotate(status, "making %u argument blocks of %zu bytes", count, block_bytes);
 }
 
-void *slip__arguments_take(slip_context_t *context, uint32_t index, void **out_device) {
-  slip__argument_class_t *class = &context->registry.arguments.classes[index];
-  void *block = slip__pool_take(&class->pool);
-  *out_device = NULL;
-  if (block && class->device) *out_device = (unsigned char *)class->device + slip__pool_index(&class->pool, block) * class->pool.stride;
-  return block;
-}
-
-void slip__arguments_give(slip_context_t *context, uint32_t index, void *block) {
-  slip__pool_give(&context->registry.arguments.classes[index].pool, block);
-}
-
 slip_status_t slip__arguments_free(slip_context_t *context) {
   slip__arguments_t *arguments = &context->registry.arguments;
   slip_status_t status = slip_ok_status();

@@ -37,8 +37,16 @@ uint32_t slip__arguments_class(uint32_t tensors, uint32_t scalars);
 slip_status_t slip__arguments_fit(slip_context_t *context, uint32_t class) SLIP_MUST_USE;
 // A block; |*out_device| its device side (NULL: the block itself is read). NULL if none is left, which only happens while abandoned
 // launches hold some.
-void *slip__arguments_take(slip_context_t *context, uint32_t class, void **out_device);
-void slip__arguments_give(slip_context_t *context, uint32_t class, void *block);
+static inline void *slip__arguments_take(slip__arguments_t *arguments, uint32_t class, void **out_device) {
+  slip__argument_class_t *of = &arguments->classes[class];
+  void *block = slip__pool_take(&of->pool);
+  bool pair = block && of->device;
+  *out_device = pair ? (unsigned char *)of->device + slip__pool_index(&of->pool, block) * of->pool.stride : NULL;
+  return block;
+}
+static inline void slip__arguments_give(slip__arguments_t *arguments, uint32_t class, void *block) {
+  slip__pool_give(&arguments->classes[class].pool, block);
+}
 // Close: the first failure; what could not be freed is kept and freed by the next call.
 slip_status_t slip__arguments_free(slip_context_t *context) SLIP_MUST_USE;
 

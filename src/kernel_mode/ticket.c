@@ -123,48 +123,63 @@ static void slip__ticket_unreference(slip_ticket_t *ticket) {
   if (atomic_fetch_sub_explicit(&ticket->references, 1, memory_order_acq_rel) == 1) slip__ticket_free(ticket);
 }
 
-// Memory for a ticket; its contents are undefined but for |from_heap|.
-static slip_status_t slip__ticket_allocate(slip_context_t *context, slip__ticket_kind_e kind, slip_ticket_t **out) {
+// Memory for a ticket, all but |from_heap| undefined; NULL with |*out_status|.
+static inline slip_ticket_t *slip__ticket_allocate(slip_context_t *context, slip__ticket_kind_e kind, slip_status_t *out_status) {
   void *memory = NULL;
-  bool from_heap = false;
   slip_ticket_t *ticket = slip__pool_take(&context->tickets);
-  if (!ticket && kind == SLIP__TICKET_CAPTURED) {
-    return SLIP_STATUS(SLIP_CODE_BUSY,
-                       "the caller holds %" PRIu32 " ticket handles, and a launch in a capture allocates none; release some",
-                       context->tickets.count);
+  if (__builtin_expect(ticket != NULL, 1)) {
+    ticket->from_heap = false;
+    return ticket;
   }
-  if (!ticket) {
-    SLIP_RETURN_IF_ERROR_ANNOTATED(slip__alloc(context->allocator, sizeof(*ticket), &memory),
-                                   "the caller holds %" PRIu32 " ticket handles; release retired ones", context->tickets.count);
-    ticket = memory;
-    from_heap = true;
+  if (kind == SLIP__TICKET_CAPTURED) {
+    *out_status =
+        SLIP_STATUS(SLIP_CODE_BUSY, "the caller holds %" PRIu32 " ticket handles, and a launch in a capture allocates none; release some",
+                    context->tickets.count);
+    return NULL;
   }
-  memset(ticket, 0, sizeof(*ticket));
-  ticket->from_heap = from_heap;
-  *out = ticket;
-  return slip_ok_status();
+  *out_status = slip_status_annotate(slip__alloc(context->allocator, sizeof(*ticket), &memory),
+                                     "the caller holds %" PRIu32 " ticket handles; release retired ones", context->tickets.count);
+  ticket = memory;
+  if (ticket) ticket->from_heap = true;
+  return ticket;
+}
+
+// Field by field: clearing it all at once would be a string instruction, which takes longer to start than this takes.
+static inline void slip__ticket_initialize(slip_ticket_t *ticket, slip_context_t *context, slip__registration_t *registration,
+                                           slip__ticket_kind_e kind) {
+  atomic_store_explicit(&ticket->state, SLIP__TICKET_PENDING, memory_order_relaxed);
+  atomic_store_explicit(&ticket->references, 2, memory_order_relaxed);
+  atomic_store_explicit(&ticket->result, NULL, memory_order_relaxed);
+  atomic_store_explicit(&ticket->given, 0, memory_order_relaxed);
+  ticket->context = context;
+  ticket->registration = registration;
+  ticket->arguments = NULL;
+  ticket->replay = NULL;
+  ticket->link.chain = NULL;
+  ticket->device_arguments = NULL;
+  ticket->lane = NULL;
+  ticket->release = NULL;
+  ticket->kind = kind;
+  ticket->ran = false;
 }
 
 slip_status_t slip__ticket_create(slip_context_t *context, slip__registration_t *registration, const slip_launch_record_t *record,
                                   slip__ticket_kind_e kind, bool handle, slip_ticket_t **out) {
-  slip_ticket_t *ticket = NULL;
+  slip_status_t status = slip_ok_status();
+  slip_ticket_t *ticket = slip__ticket_allocate(context, kind, &status);
   *out = NULL;
-  SLIP_RETURN_IF_ERROR(slip__ticket_allocate(context, kind, &ticket));
-  ticket->context = context;
-  ticket->registration = registration;
-  ticket->kind = kind;
+  if (!ticket) return status;
+  slip__ticket_initialize(ticket, context, registration, kind);
   if (registration) {
     ticket->release = record->release;
     ticket->user = record->user;
     ticket->argument_class = registration->argument_class;
-    ticket->arguments = slip__arguments_take(context, ticket->argument_class, &ticket->device_arguments);
-    if (!ticket->arguments) {  // abandoned launches hold the others
+    ticket->arguments = slip__arguments_take(&context->registry.arguments, ticket->argument_class, &ticket->device_arguments);
+    if (__builtin_expect(!ticket->arguments, 0)) {  // abandoned launches hold the others
       slip__ticket_free(ticket);
       return SLIP_STATUS(SLIP_CODE_BUSY, "no argument block is free, since failed launches keep theirs until close");
     }
   }
-  atomic_store_explicit(&ticket->state, SLIP__TICKET_PENDING, memory_order_relaxed);
-  atomic_store_explicit(&ticket->references, 2, memory_order_relaxed);
   if (handle) atomic_fetch_add_explicit(&context->shell, 1, memory_order_relaxed);
   *out = ticket;
   return slip_ok_status();
@@ -172,7 +187,7 @@ slip_status_t slip__ticket_create(slip_context_t *context, slip__registration_t 
 
 void slip__ticket_discard(slip_ticket_t *ticket, bool handle) {
   slip_context_t *context = ticket->context;
-  if (ticket->registration) slip__arguments_give(context, ticket->argument_class, ticket->arguments);
+  if (ticket->registration) slip__arguments_give(&context->registry.arguments, ticket->argument_class, ticket->arguments);
   if (ticket->link.chain) slip__chain_unreference(ticket->link.chain);
   slip__ticket_free(ticket);
   if (handle) slip__context_shell_release(context);
@@ -220,12 +235,12 @@ void slip__ticket_give_back(slip_ticket_t *ticket) {
 }
 
 // Reaper. Order matters: what the launch held goes back before the count that close waits for falls, since close then frees it all.
-static void slip__ticket_retire(slip_ticket_t *ticket) {
+static inline __attribute__((always_inline)) void slip__ticket_retire(slip_ticket_t *ticket) {
   slip_context_t *context = ticket->context;
   uint32_t epoch = ticket->epoch, kind = ticket->kind;
   if (ticket->replay) slip__graph_retire(ticket);
   if (ticket->link.chain) slip__chain_unreference(ticket->link.chain);
-  if (ticket->registration) slip__arguments_give(context, ticket->argument_class, ticket->arguments);
+  if (ticket->registration) slip__arguments_give(&context->registry.arguments, ticket->argument_class, ticket->arguments);
   ticket->arguments = NULL;
   slip__ticket_give_back(ticket);
   if (atomic_load_explicit(&ticket->result, memory_order_acquire)) atomic_fetch_add_explicit(&context->faulted, 1, memory_order_relaxed);
