@@ -86,7 +86,7 @@ SLIP_CAPTURE_TEST(a_stream_of_another_device_is_refused) {
 }
 
 SLIP_CAPTURE_TEST(a_binding_that_fails_is_told) {
-  uint32_t released = 0;
+  static uint32_t released;  // counted until the world ends
   slip_frame_t frame;
   slip_ticket_t *ticket = NULL;
   float *x = slip_lane_vector(world, COUNT, 0, 1), *y = slip_lane_vector(world, COUNT, 3, 0), *z = slip_lane_vector(world, COUNT, 9, 0);
@@ -232,7 +232,7 @@ SLIP_CAPTURE_TEST(nothing_is_reaped_in_a_capture) {
 SLIP_CAPTURE_TEST(a_full_queue_is_busy_in_a_capture_of_the_same_thread) {
   enum { PLACES = 64 };
   slip_lane_door_t door = {0};
-  uint32_t released = 0;
+  static uint32_t released;  // counted until the world ends
   slip_frame_t frame;
   slip_graph_exec_t graph = NULL;
   slip_stream_t held = slip_lane_stream(world);
