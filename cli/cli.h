@@ -66,6 +66,7 @@ extern const cli_command_t cli_compile_command;
 extern const cli_command_t cli_inspect_command;
 extern const cli_command_t cli_run_command;
 extern const cli_command_t cli_doctor_command;
+extern const cli_command_t cli_explain_command;
 
 // Parses |argv|[1..] by the command's table and runs it.
 int cli_command_main(const cli_command_t *command, int argc, char **argv);

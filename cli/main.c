@@ -5,10 +5,7 @@
 #include "cli.h"
 
 static const cli_command_t *const cli_commands[] = {
-    &cli_compile_command,
-    &cli_inspect_command,
-    &cli_run_command,
-    &cli_doctor_command,
+    &cli_compile_command, &cli_inspect_command, &cli_run_command, &cli_doctor_command, &cli_explain_command,
 };
 #define CLI_COMMAND_COUNT (sizeof(cli_commands) / sizeof(cli_commands[0]))
 
