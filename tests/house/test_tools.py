@@ -24,6 +24,7 @@ def load(name):
 check = load("check")
 suite = load("suite")
 doc_blocks = load("doc_blocks")
+model = load("model")
 
 
 class Includes(unittest.TestCase):
@@ -200,6 +201,66 @@ class DocBlocks(unittest.TestCase):
         self.outcomes = []
         self.runner.links("page.md")
         self.assertEqual(self.outcomes, [False])
+
+
+MODEL = """// SPDX-License-Identifier: Apache-2.0
+// check: safety
+// mutant: BREAK_ONE   a remark
+// mutant: BREAK_TWO
+byte x, over;
+active [2] proctype P() {
+#ifdef BREAK_ONE
+  byte y = x;
+  x = y + 1;
+#else
+  x++;
+#endif
+  over++
+}
+active proctype Q() {
+#ifdef BREAK_TWO
+  x == 3;
+#endif
+  over == 2;
+  assert(x == 2)
+}
+"""
+
+
+@unittest.skipUnless(shutil.which("spin"), "spin is not installed")
+class Models(unittest.TestCase):
+    def judge(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.pml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            checks = model.load(path)
+            for check in checks:
+                model.run(check, os.path.join(folder, "work"))
+            model.judge_reach(checks)
+            return [check.verdict for check in checks]
+
+    def test_a_good_model_passes(self):
+        self.assertEqual(self.judge(MODEL), ["", "", ""])
+
+    def test_a_violation_is_told(self):
+        self.assertIn("VIOLATED", self.judge(MODEL.replace("assert(x == 2)", "assert(x == 1)"))[0])
+
+    def test_a_deadlock_is_told(self):
+        self.assertIn("VIOLATED", self.judge(MODEL.replace("#ifdef BREAK_TWO", "#ifndef BREAK_TWO"))[0])
+
+    def test_a_mutant_that_survives_is_told(self):
+        self.assertIn("SURVIVED", self.judge(MODEL.replace("#ifdef BREAK_ONE", "#ifdef BREAK_NONE"))[1])
+
+    def test_a_mutant_that_does_not_compile_is_no_success(self):
+        self.assertNotEqual(self.judge(MODEL.replace("byte y = x;", "byte y = "))[1], "")
+
+    def test_statements_never_reached_are_told(self):
+        self.assertIn("never reached", self.judge(MODEL.replace("  over == 2;", "  over == 2;\n  if\n  :: x == 9 -> x = 0\n  :: else\n  fi;"))[0])
+
+    def test_a_model_without_mutants_is_refused(self):
+        with self.assertRaises(SystemExit):
+            self.judge(MODEL.replace("// mutant: BREAK_TWO\n", ""))
 
 
 if __name__ == "__main__":
