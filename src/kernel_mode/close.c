@@ -179,8 +179,8 @@ static slip_status_t slip__close_stages_run(slip_context_t *context) {
 
 slip_status_t slip__context_teardown(slip_context_t *context) {
   slip_status_t status = slip_ok_status();
-  // Nothing is left but that the last attempt could not unbind the device.
-  if (context->close_stage == slip__close_stage_count) return status;
+  // Nothing is left but, perhaps, that the last attempt of this thread could not unbind the device.
+  if (context->close_stage == slip__close_stage_count) return slip__context_bound(context) ? slip__context_unbind(context) : status;
   // Whoever took nothing from the platform does not touch it: not even its device binding, which is somebody else's.
   if (!context->platform_used) return slip__close_stages_run(context);
   SLIP__CONTEXT_BOUND(status, context, slip__close_stages_run(context));

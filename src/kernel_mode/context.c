@@ -55,9 +55,44 @@ void slip__context_inside_end(const slip_context_t *context) {
   if (slip__inside == context && --slip__inside_depth == 0) slip__inside = NULL;
 }
 
+// The device whose unbinding failed on this thread; NULL: none is owed.
+static _Thread_local const slip_platform_t *slip__bound_platform;
+static _Thread_local int32_t slip__bound_device;
+
+bool slip__context_bound(const slip_context_t *context) {
+  return slip__bound_platform == context->platform && slip__bound_device == context->device.ordinal;
+}
+
+slip_status_t slip__context_bind(const slip_context_t *context) {
+  if (!slip__context_bound(context)) return slip__platform_device_push(context->platform, context->device.ordinal);
+  // Still the current one? The thread's owner may have bound another on top.
+  int32_t current = -1;
+  SLIP_RETURN_IF_ERROR(slip__platform_device_current(context->platform, &current));
+  if (current != context->device.ordinal) return slip__platform_device_push(context->platform, context->device.ordinal);
+  slip__bound_platform = NULL;
+  return slip_ok_status();
+}
+
+slip_status_t slip__context_unbind(const slip_context_t *context) {
+  slip_status_t status = slip__platform_device_pop(context->platform, context->device.ordinal);
+  if (!slip_status_is_ok(status)) {
+    slip__bound_platform = context->platform;
+    slip__bound_device = context->device.ordinal;
+  } else if (slip__context_bound(context)) {
+    slip__bound_platform = NULL;
+  }
+  return status;
+}
+
 slip_status_t slip__context_given_back(slip_context_t *context, slip_status_t status) {
   slip_status_t none = NULL;
+  int32_t current = -1;
   if (slip_status_code(status) != SLIP_CODE_INVALID_ARGUMENT) return status;
+  // With another device current the answer says nothing of the handle, and the handle is kept.
+  slip_status_t asked = slip__platform_device_current(context->platform, &current);
+  bool here = slip_status_is_ok(asked) && current == context->device.ordinal;
+  slip_status_free(asked);
+  if (!here) return status;
   atomic_fetch_add_explicit(&context->stale, 1, memory_order_relaxed);
   // Release: pairs with the acquire of close, which tells.
   if (!atomic_compare_exchange_strong_explicit(&context->staled, &none, status, memory_order_acq_rel, memory_order_relaxed))

@@ -110,14 +110,21 @@ struct slip_context_t {
   slip_status_t result;  // of the open that made (or failed to make) this context
 };
 
-// Sets |status| to |body|'s, run with the borrowed device bound to the thread where the platform needs that.
-#define SLIP__CONTEXT_BOUND(status, context, body)                                                                      \
-  do {                                                                                                                  \
-    (status) = slip__platform_device_push((context)->platform, (context)->device.ordinal);                              \
-    if (slip_status_is_ok(status)) {                                                                                    \
-      (status) = (body);                                                                                                \
-      (status) = slip_status_join((status), slip__platform_device_pop((context)->platform, (context)->device.ordinal)); \
-    }                                                                                                                   \
+// Binds the borrowed device to the thread where the platform needs that, and undoes it. A binding that could not be undone is remembered by
+// its thread: the next bind of the same device takes it over, so that failures do not pile up bindings, and its unbind tries again.
+slip_status_t slip__context_bind(const slip_context_t *context) SLIP_MUST_USE;
+slip_status_t slip__context_unbind(const slip_context_t *context) SLIP_MUST_USE;
+// Whether the calling thread still owes the unbinding of the context's device.
+bool slip__context_bound(const slip_context_t *context);
+
+// Sets |status| to |body|'s, run with the device bound.
+#define SLIP__CONTEXT_BOUND(status, context, body)                          \
+  do {                                                                      \
+    (status) = slip__context_bind(context);                                 \
+    if (slip_status_is_ok(status)) {                                        \
+      (status) = (body);                                                    \
+      (status) = slip_status_join((status), slip__context_unbind(context)); \
+    }                                                                       \
   } while (0)
 
 static inline slip_context_state_e slip__context_state(const slip_context_t *context) {
