@@ -452,3 +452,51 @@ static slip_status_t slip_context_test_open_close(slip_allocator_t allocator, vo
 SLIP_TEST(context_open_survives_every_failing_allocation) {
   SLIP_CHECK(slip_test_allocator_loop(slip_context_test_open_close, NULL) > 6);
 }
+
+// --- every option that an open accepts, against one that is open -------------------------------------------------------------------------
+
+typedef struct slip_context_test_other_t {
+  size_t offset, size;
+  uint64_t value;
+  const char *name;
+} slip_context_test_other_t;
+#define SLIP_CONTEXT_OTHER(field, value) \
+  { offsetof(slip_context_options_t, field), sizeof(((slip_context_options_t *)0)->field), (uint64_t)(value), #field }
+
+SLIP_TEST(context_conflict_names_each_option) {
+  slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
+  options.scheduler_threads = 2;
+  slip_context_t *context = slip_context_test_open(&options), *other = NULL;
+  const char *target = slip__cpu_target_at(0);
+  const slip_context_test_other_t cases[] = {
+      SLIP_CONTEXT_OTHER(target, (uintptr_t)target),
+      SLIP_CONTEXT_OTHER(generation, 99),
+      SLIP_CONTEXT_OTHER(task_window[3], 64),
+      SLIP_CONTEXT_OTHER(heap_bytes[0], 4096),
+      SLIP_CONTEXT_OTHER(dependency_pool[2], 128),
+      SLIP_CONTEXT_OTHER(scheduler_threads, 3),
+      SLIP_CONTEXT_OTHER(max_in_flight, 5),
+      SLIP_CONTEXT_OTHER(max_pending, 5),
+      SLIP_CONTEXT_OTHER(max_callables, 5),
+      SLIP_CONTEXT_OTHER(max_resident_bytes, 5),
+      SLIP_CONTEXT_OTHER(max_image_bytes, 5),
+      SLIP_CONTEXT_OTHER(workspace_budget_bytes, UINT64_C(1) << 40),
+      SLIP_CONTEXT_OTHER(output_directory, (uintptr_t) "elsewhere"),
+      SLIP_CONTEXT_OTHER(flags, SLIP_CONTEXT_SKIP_BUILD_CHECK),
+      SLIP_CONTEXT_OTHER(allocator.control, (uintptr_t)slip_context_test_recursive_control),
+      SLIP_CONTEXT_OTHER(synchronize_hook, (uintptr_t)slip_context_test_hook),
+      SLIP_CONTEXT_OTHER(synchronize_user, (uintptr_t)&options),
+      SLIP_CONTEXT_OTHER(max_captured, 5),
+      SLIP_CONTEXT_OTHER(max_captures, 5),
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    slip_context_options_t changed = options;
+    char part[80];
+    memcpy((char *)&changed + cases[i].offset, &cases[i].value, cases[i].size);
+    (void)snprintf(part, sizeof(part), "other options: %s differs", cases[i].name);
+    SLIP_CHECK_ERROR(slip_context_open(&changed, &other), SLIP_CODE_CONFLICT, part);
+    SLIP_CHECK(other == NULL);
+  }
+  SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_READY);
+  slip_context_test_end(context);
+}
