@@ -16,6 +16,7 @@ typedef struct conform_work_t {
   uint64_t runs;
   slip_code_t mapped, unmapped;  // what the platform said
   int64_t number;                // of the failure
+  _Atomic uint32_t ended;        // runs that are over: a broken device's synchronisation does not wait for them
 } conform_work_t;
 
 static inline void conform_work_note(conform_work_t *work, slip_status_t status, slip_code_t *code) {
@@ -24,9 +25,7 @@ static inline void conform_work_note(conform_work_t *work, slip_status_t status,
   slip_status_free(status);
 }
 
-// For slip__platform_stream_launch.
-static inline void conform_work_run(void *user) {
-  conform_work_t *work = user;
+static inline void conform_work_touch(conform_work_t *work) {
   void *view = NULL;
   ++work->runs;
   conform_work_note(work, slip__platform_device_map(work->platform, 0, work->address, work->size_bytes, work->access, &view),
@@ -40,6 +39,13 @@ static inline void conform_work_run(void *user) {
   if (slip_status_platform_code(status) == SLIP__PLATFORM_INJECTED)
     slip_status_free(slip__platform_device_unmap(work->platform, 0, work->address, work->size_bytes, work->access));
   conform_work_note(work, status, &work->unmapped);
+}
+
+// For slip__platform_stream_launch.
+static inline void conform_work_run(void *user) {
+  conform_work_t *work = user;
+  conform_work_touch(work);
+  atomic_fetch_add(&work->ended, 1);
 }
 
 #endif  // SLIP_CONFORMANCE_DEVICE_WORK_H_

@@ -24,11 +24,14 @@ static void conform_scene_end(const conform_scene_t *scene) {
   SLIP_CHECK_OK(slip_memory_free(scene->platform, 0, scene->memory));
 }
 
-// Runs |work| as device code and waits; the wait's own result is the caller's to judge.
+// Runs |work| as device code and waits for its end; what the stream says of it is the caller's to judge.
 static slip_status_t conform_work_do(const conform_scene_t *scene, conform_work_t *work) {
   work->platform = scene->platform;
   SLIP_CHECK_OK(slip__platform_stream_launch(scene->platform, scene->stream, conform_work_run, work));
-  return slip_stream_synchronize(scene->platform, scene->stream);
+  slip_status_t status = slip_stream_synchronize(scene->platform, scene->stream);
+  for (int i = 0; i < 5000 && atomic_load(&work->ended) == 0; ++i) usleep(1000);
+  SLIP_CHECK_EQ(atomic_load(&work->ended), 1);
+  return status;
 }
 
 // The device is broken: every call on it fails with the same number, the other device works, and a reset makes all well.
