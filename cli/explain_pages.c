@@ -119,7 +119,7 @@ const cli_explain_page_t cli_explain_pages[] = {
   {SLIP_CODE_GRAPH_DEPENDENCY_POOL,
    "A task needs more dependency records than the pool of its ring holds even with nothing else in flight.",
    "The run ended at this error: no further task was started, those that ran have ended, and the launch tells it (inline: the returned status; asynchronous: the ticket's result). Outputs and INOUT tensors hold whatever the tasks had written by then. The context is not poisoned; other launches and further ones are not affected.",
-   "Open with a larger dependency_pool for the ring that the sentence names, or give the task fewer and larger regions. A pool that is full for the moment is no error: the orchestration waits. A context with a single thread needs no records and never tells this."},
+   "Open with a larger dependency_pool for the ring that the sentence names, or give the task fewer and larger regions. A pool that is full for the moment is no error: the orchestration waits. A single thread, or a task that is alone in flight, needs no records and never tells this."},
   {SLIP_CODE_GRAPH_INVALID_TASK,
    "A submit, a scope or a tensor of the orchestration breaks a rule of the interface, or does not agree with what the kernel declares.",
    "The run ended at this error: no further task was started, those that ran have ended, and the launch tells it (inline: the returned status; asynchronous: the ticket's result). Outputs and INOUT tensors hold whatever the tasks had written by then. The context is not poisoned; other launches and further ones are not affected.",
