@@ -58,7 +58,9 @@ static bool slip__close_quiet(slip_context_t *context, uint32_t *out_captured) {
   if (slip__gate_inside(&context->operations) != 0 || atomic_load_explicit(&context->pending, memory_order_seq_cst) != 0) return false;
   *out_captured = atomic_load_explicit(&context->captured, memory_order_seq_cst);
   // Step 9 may have run and its ticket be retired while the launching thread is still at the steps behind it: a lane is idle last.
-  return users <= (uint64_t)abandoned + *out_captured && slip__lanes_idle(context);
+  // Recordings that their owners gave up, kept by captured or abandoned launches: read after the users, since it falls before they do.
+  uint64_t kept = atomic_load_explicit(&context->graph_nodes, memory_order_seq_cst);
+  return users <= abandoned + kept + *out_captured && slip__lanes_idle(context);
 }
 
 static slip_status_t slip__close_wait_quiet(slip_context_t *context, uint32_t *out_captured) {

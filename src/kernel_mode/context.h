@@ -102,6 +102,7 @@ struct slip_context_t {
   _Atomic(slip_status_t) staled;  // what it said to the first of them
   uint32_t scratch_bytes;         // reserved in the engine; under the registry's lock
   _Atomic uint32_t graphs;        // recordings that their owner has not destroyed
+  _Atomic uint64_t graph_nodes;   // gates that recordings are inside, those of their owners and those that only launches still keep
 
   // the process table's
   slip_context_t *next;

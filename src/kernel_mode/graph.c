@@ -36,6 +36,8 @@ slip_status_t slip_graph_create(slip_context_t *context, slip_graph_t **out) {
 void slip__graph_unreference(slip_graph_t *graph) {
   if (atomic_fetch_sub_explicit(&graph->references, 1, memory_order_acq_rel) != 1) return;
   slip_context_t *context = graph->context;
+  // First: close compares users with what they are counted in, and must not take a user of another kind for one of these.
+  atomic_fetch_sub_explicit(&context->graph_nodes, graph->node_count, memory_order_seq_cst);
   for (uint32_t i = 0; i < graph->node_count; ++i) slip__registry_leave(&context->registry, graph->nodes[i].registration);
   for (uint32_t i = 0; i < SLIP__GRAPH_VERSIONS; ++i) slip__free(context->allocator, graph->versions[i].bytes, graph->versions[i].capacity);
   slip__free(context->allocator, graph->nodes, graph->node_capacity * sizeof(*graph->nodes));
@@ -116,6 +118,7 @@ static slip_status_t slip__graph_append(slip_graph_t *graph, slip__registration_
   slip__graph_write(graph, version, node, &view);
   graph->argument_bytes += bytes;
   ++graph->node_count;
+  atomic_fetch_add_explicit(&graph->context->graph_nodes, 1, memory_order_seq_cst);
   return slip_ok_status();
 }
 

@@ -14,5 +14,7 @@ bool slip_test_malloc_works(void);
 uint64_t slip_test_malloc_count(void);
 // The calling thread's |nth| request from now, counted from 1, gives NULL; all later ones too if |persistent|. 0: none.
 void slip_test_malloc_fail(uint64_t nth, bool persistent);
+// The calling thread's requests that were made to fail since it last asked for that.
+uint64_t slip_test_malloc_failed(void);
 
 #endif  // SLIP_TEST_MALLOC_H_

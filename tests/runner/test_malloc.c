@@ -19,6 +19,7 @@
 static _Atomic uint64_t slip_test_malloc_requests;
 static _Thread_local uint64_t slip_test_malloc_left;  // requests until the one that fails; 0: none
 static _Thread_local bool slip_test_malloc_persistent;
+static _Thread_local uint64_t slip_test_malloc_hits;
 
 bool slip_test_malloc_works(void) {
   return SLIP_TEST_MALLOC;
@@ -29,8 +30,13 @@ uint64_t slip_test_malloc_count(void) {
 }
 
 void slip_test_malloc_fail(uint64_t nth, bool persistent) {
+  if (nth != 0) slip_test_malloc_hits = 0;
   slip_test_malloc_left = nth;
   slip_test_malloc_persistent = persistent;
+}
+
+uint64_t slip_test_malloc_failed(void) {
+  return slip_test_malloc_hits;
 }
 
 #if SLIP_TEST_MALLOC
@@ -46,6 +52,7 @@ static bool slip_test_malloc_fails(void) {
     return false;
   }
   if (!slip_test_malloc_persistent) slip_test_malloc_left = 0;
+  ++slip_test_malloc_hits;
   errno = ENOMEM;
   return true;
 }
