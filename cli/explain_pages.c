@@ -82,7 +82,7 @@ const cli_explain_page_t cli_explain_pages[] = {
    "Retry when the reason is gone; the sentence names it. For close: destroy the graphs, then close again. For launches in captures: raise max_captured or max_captures."},
   {SLIP_CODE_DEVICE,
    "The device or its driver reported an error. slip_status_platform_code() is the vendor's own number.",
-   "- In a refusal before anything was enqueued: nothing happened.\n- After a half-failed launch: the caller's stream is joined and ordered, and the context is poisoned; the next call says POISONED.\n- On a broken device: nothing can be given back. Each close returns DEVICE and keeps everything until the process ends; with the state CLOSED it only tells of a foreign reset.",
+   "- In a refusal before anything was enqueued: nothing happened.\n- After a half-failed launch: the caller's stream is ordered after what was enqueued (if even that failed, the text says so), and the context is poisoned: the next call says POISONED. A failure in its first two steps leaves the context as it was.\n- On a broken device: nothing can be given back. Each close returns DEVICE and keeps everything until the process ends; with the state CLOSED it only tells of a foreign reset.",
    "Find the first error: it is in the text, and in the vendor's log. A sticky fault needs the device's owner: usually a new process. Slipstream never resets a device. A transient error: close, open, prepare again."},
   {SLIP_CODE_POISONED,
    "An earlier call failed half way, so that this context no longer knows what its device did. It refuses everything but close. The first error follows in the text.",
