@@ -152,9 +152,7 @@ static void slip_lane_test_broken(slip_lane_place_e place) {
   SLIP_CHECK_OK(slip_context_close(world.context));
   SLIP_CHECK_OK(slip_context_destroy(world.context));
   slip_frame_deinitialize(&frame);
-  slip_sim_statistics_t left = {.struct_size = sizeof(left)};
-  SLIP_CHECK_OK(slip_sim_statistics(&left));
-  SLIP_CHECK_EQ(left.streams + left.events + left.allocations + left.host_allocations + left.modules, 0);
+  slip_fixture_sim_check_empty();
 }
 SLIP_TEST(lane_broken_device_is_told_by_every_ticket_cuda) {
   slip_lane_test_broken(SLIP_LANE_CUDA);

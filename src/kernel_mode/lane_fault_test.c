@@ -212,9 +212,7 @@ static void slip_lane_test_open_faults(slip_lane_place_e place) {
   }
   SLIP_CHECK(faults >= 12);
   if (place == SLIP_LANE_CPU) return;
-  slip_sim_statistics_t left = {.struct_size = sizeof(left)};
-  SLIP_CHECK_OK(slip_sim_statistics(&left));
-  SLIP_CHECK_EQ(left.streams + left.events + left.allocations + left.host_allocations + left.modules, 0);
+  slip_fixture_sim_check_empty();
   SLIP_CHECK_EQ(slip_sim_violation_count(), 0);
 }
 SLIP_TEST(lane_open_and_prepare_may_fail_anywhere_cpu) {

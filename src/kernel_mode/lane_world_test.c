@@ -48,19 +48,7 @@ void slip_lane_world_check(slip_lane_world_t *world) {
   slip_lane_stream_end(world, world->stream);
   SLIP_CHECK_OK(slip_context_destroy(world->context));
   if (world->place == SLIP_LANE_CPU) return;
-  slip_sim_statistics_t left = {.struct_size = sizeof(left)};
-  char text[512] = "";
-  SLIP_CHECK_OK(slip_sim_statistics(&left));
-  (void)slip_sim_violation(0, text, sizeof(text));
-  if (slip_sim_violation_count() != 0) slip_test_fail(__FILE__, __LINE__, "violation: %s", text);
-  SLIP_CHECK_EQ(left.streams, 0);
-  SLIP_CHECK_EQ(left.events, 0);
-  SLIP_CHECK_EQ(left.allocations, 0);
-  SLIP_CHECK_EQ(left.host_allocations, 0);
-  SLIP_CHECK_EQ(left.modules, 0);
-  SLIP_CHECK_EQ(left.graphs, 0);
-  SLIP_CHECK_EQ(left.captures, 0);
-  SLIP_CHECK_EQ(slip_sim_lifecycle_calls(), 0);
+  slip_fixture_sim_check_clean("after the test");
 }
 
 void slip_lane_world_end(slip_lane_world_t *world) {
@@ -75,14 +63,7 @@ slip_context_stats_t slip_lane_stats(const slip_lane_world_t *world) {
 }
 
 float *slip_lane_vector(const slip_lane_world_t *world, int64_t count, float first, float step) {
-  void *memory = NULL;
-  float *host = malloc((size_t)count * sizeof(float));
-  SLIP_CHECK(host != NULL);
-  for (int64_t i = 0; i < count; ++i) host[i] = first + step * (float)i;
-  SLIP_CHECK_OK(slip_memory_allocate(world->platform, 0, (uint64_t)count * sizeof(float), &memory));
-  SLIP_CHECK_OK(slip_memory_copy(world->platform, 0, memory, host, (uint64_t)count * sizeof(float), SLIP_COPY_HOST_TO_DEVICE));
-  free(host);
-  return memory;
+  return slip_fixture_ramp(world->platform, 0, count, first, step);
 }
 
 void slip_lane_free(const slip_lane_world_t *world, void *memory) {
@@ -103,20 +84,8 @@ void slip_lane_expect(const slip_lane_world_t *world, slip_stream_t stream, cons
   SLIP_CHECK_OK(slip_host_free(world->platform, host));
 }
 
-static slip_arg_t slip_lane_argument(const slip_lane_world_t *world, slip_tensor_t *tensor, float *data, int64_t count) {
-  SLIP_CHECK_OK(slip_tensor_initialize(tensor, SLIP_DTYPE_F32, 1, &count, data, slip_context_device(world->context)));
-  return slip_arg_tensor(tensor, data);
-}
-
 void slip_lane_frame(const slip_lane_world_t *world, slip_frame_t *frame, float *x, float *y, float *z, int64_t count) {
-  slip_signature_t *signature = NULL;
-  slip_tensor_t tensors[3];
-  slip_arg_t args[3] = {slip_lane_argument(world, &tensors[0], x, count), slip_lane_argument(world, &tensors[1], y, count),
-                        slip_lane_argument(world, &tensors[2], z, count)};
-  memset(frame, 0, sizeof(*frame));
-  SLIP_CHECK_OK(slip_context_signature(world->context, world->add, &signature));
-  SLIP_CHECK_OK(slip_frame_initialize(frame, signature, "add", slip_context_device(world->context), args, 3, 0));
-  slip_signature_release(signature);
+  slip_fixture_frame_add(frame, world->context, world->add, x, y, z, count);
 }
 
 static void slip_lane_count(void *user) {

@@ -7,10 +7,9 @@
 #ifndef SLIPSTREAM_SRC_KERNEL_MODE_LANE_WORLD_TEST_H_
 #define SLIPSTREAM_SRC_KERNEL_MODE_LANE_WORLD_TEST_H_
 
-#include "fixture.h"
+#include "device_fixture.h"
 #include "kernel_mode/lane.h"
 #include "kernel_mode/ticket.h"
-#include "slipstream/sim.h"
 
 typedef enum slip_lane_place_e { SLIP_LANE_CPU, SLIP_LANE_CUDA, SLIP_LANE_ASCEND } slip_lane_place_e;
 

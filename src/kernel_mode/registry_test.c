@@ -358,12 +358,13 @@ SLIP_TEST(registry_scratch_grows_at_prepare) {
   slip_context_t *context = slip_registry_test_open(NULL);
   int32_t id = slip_fixture_prepare(context, slip_fixture_scratch());
   float x[5] = {1, 2, 3, 4, 5}, y[5] = {0};
-  slip_tensor_t tx = slip_fixture_tensor(SLIP_DTYPE_F32, x, 5), ty = slip_fixture_tensor(SLIP_DTYPE_F32, y, 5);
+  slip_device_t device = slip_context_device(context);
+  slip_tensor_t tx = slip_fixture_tensor(SLIP_DTYPE_F32, x, 5, device), ty = slip_fixture_tensor(SLIP_DTYPE_F32, y, 5, device);
   slip_arg_t args[2] = {slip_arg_tensor(&tx, NULL), slip_arg_tensor(&ty, NULL)};
   slip_signature_t *signature = NULL;
   slip_frame_t frame = {0};
   SLIP_CHECK_OK(slip_context_signature(context, id, &signature));
-  SLIP_CHECK_OK(slip_frame_initialize(&frame, signature, NULL, slip_context_device(context), args, 2, 0));
+  SLIP_CHECK_OK(slip_frame_initialize(&frame, signature, NULL, device, args, 2, 0));
   SLIP_CHECK_OK(slip_context_launch(context, id, &frame, SLIP_STREAM_INLINE, NULL));
   for (int i = 0; i < 5; ++i) SLIP_CHECK(y[i] == x[4 - i]);
   slip_frame_deinitialize(&frame);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance.h"
 
+#include "device_fixture.h"
+
 // What --with may name.
 static const struct {
   const char *parameter, *platform;
@@ -60,18 +62,8 @@ void conform_expect_violations(uint64_t count) {
 }
 
 static void conform_end(void) {
-  slip_sim_statistics_t alive = {.struct_size = sizeof(alive)};
-  SLIP_CHECK_OK(slip_sim_statistics(&alive));
   conform_expect_violations(0);
-  SLIP_CHECK_EQ(alive.streams, 0);
-  SLIP_CHECK_EQ(alive.events, 0);
-  SLIP_CHECK_EQ(alive.allocations, 0);
-  SLIP_CHECK_EQ(alive.host_allocations, 0);
-  SLIP_CHECK_EQ(alive.modules, 0);
-  SLIP_CHECK_EQ(alive.graphs, 0);
-  SLIP_CHECK_EQ(alive.captures, 0);
-  SLIP_CHECK_EQ(alive.device_bytes, 0);
-  SLIP_CHECK_EQ(alive.host_bytes, 0);
+  slip_fixture_sim_check_empty();
   SLIP_CHECK_EQ(slip_sim_lifecycle_calls(), conform_lifecycle_made);
 }
 

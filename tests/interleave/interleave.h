@@ -3,10 +3,9 @@
 #ifndef SLIP_INTERLEAVE_H_
 #define SLIP_INTERLEAVE_H_
 
-#include "fixture.h"
+#include "device_fixture.h"
 #include "os/thread.h"
 #include "platform/dispatch.h"
-#include "slipstream/sim.h"
 
 enum {
   INTERLEAVE_THREADS = 4,

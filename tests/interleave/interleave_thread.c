@@ -48,17 +48,6 @@ static void interleave_mark(interleave_thread_t *thread, slip_stream_t stream) {
   thread->recorded = true;
 }
 
-static void interleave_frame(interleave_thread_t *thread, slip_frame_t *frame, slip_signature_t *signature, interleave_add_t add) {
-  slip_device_t device = slip_context_device(thread->world->context);
-  const int64_t elements = INTERLEAVE_ELEMENTS;
-  slip_tensor_t x, y, z;
-  SLIP_CHECK_OK(slip_tensor_initialize(&x, SLIP_DTYPE_F32, 1, &elements, thread->device[add.x], device));
-  SLIP_CHECK_OK(slip_tensor_initialize(&y, SLIP_DTYPE_F32, 1, &elements, thread->device[add.y], device));
-  SLIP_CHECK_OK(slip_tensor_initialize(&z, SLIP_DTYPE_F32, 1, &elements, thread->device[add.z], device));
-  slip_arg_t args[3] = {slip_arg_tensor(&x, NULL), slip_arg_tensor(&y, NULL), slip_arg_tensor(&z, NULL)};
-  SLIP_CHECK_OK(slip_frame_initialize(frame, signature, "add", device, args, 3, 0));
-}
-
 static interleave_add_t interleave_pick_add(interleave_thread_t *thread) {
   interleave_add_t add = {interleave_pick(thread, INTERLEAVE_BUFFERS), interleave_pick(thread, INTERLEAVE_BUFFERS), 0};
   do {
@@ -79,7 +68,8 @@ static bool interleave_launch(interleave_thread_t *thread, slip_stream_t stream,
   slip_frame_t frame;
   slip_ticket_t *ticket = NULL;
   if (!interleave_accepted(thread, slip_context_signature(world->context, id, &signature), "signature")) return false;
-  interleave_frame(thread, &frame, signature, add);
+  slip_fixture_frame_add_as(&frame, world->context, signature, thread->device[add.x], thread->device[add.y], thread->device[add.z],
+                            INTERLEAVE_ELEMENTS);
   slip_launch_record_t record = {
       .struct_size = (uint32_t)sizeof(record), .id = id, .context = world->context, .frame = &frame, .stream = stream};
   if (interleave_pick(thread, 2)) {

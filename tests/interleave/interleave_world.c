@@ -3,7 +3,6 @@
 
 static void interleave_thread_open(interleave_world_t *world, uint32_t index) {
   interleave_thread_t *thread = &world->threads[index];
-  const uint64_t bytes = INTERLEAVE_ELEMENTS * sizeof(float);
   thread->world = world;
   thread->index = index;
   thread->random = world->seed * INTERLEAVE_THREADS + index;
@@ -11,11 +10,8 @@ static void interleave_thread_open(interleave_world_t *world, uint32_t index) {
   thread->close_at = -1;
   SLIP_CHECK_OK(slip_event_create(world->platform, 0, &thread->last));
   for (uint32_t b = 0; b < INTERLEAVE_BUFFERS; ++b) {
-    void *memory = NULL;
     for (uint32_t i = 0; i < INTERLEAVE_ELEMENTS; ++i) thread->oracle[b][i] = (float)(1 + index + 10 * b + 100 * i);
-    SLIP_CHECK_OK(slip_memory_allocate(world->platform, 0, bytes, &memory));
-    SLIP_CHECK_OK(slip_memory_copy(world->platform, 0, memory, thread->oracle[b], bytes, SLIP_COPY_HOST_TO_DEVICE));
-    thread->device[b] = memory;
+    thread->device[b] = slip_fixture_vector(world->platform, 0, thread->oracle[b], INTERLEAVE_ELEMENTS);
   }
 }
 
@@ -62,19 +58,8 @@ static uint32_t interleave_thread_close(interleave_thread_t *thread) {
   return different;
 }
 
-static void interleave_check_alive(const interleave_world_t *world) {
-  slip_sim_statistics_t alive = {.struct_size = sizeof(alive)};
-  char text[512] = "";
-  SLIP_CHECK_OK(slip_sim_statistics(&alive));
-  SLIP_CHECK_EQ(alive.streams + alive.events + alive.allocations + alive.host_allocations + alive.modules + alive.graphs + alive.captures,
-                0);
-  (void)slip_sim_violation(0, text, sizeof(text));
-  if (slip_sim_violation_count() != 0) slip_test_fail(__FILE__, __LINE__, "seed %llu: %s", (unsigned long long)world->seed, text);
-  SLIP_CHECK_EQ(slip_sim_lifecycle_calls(), 0);
-  SLIP_CHECK_EQ(atomic_load(&world->released), atomic_load(&world->owners));
-}
-
 uint32_t interleave_world_close(interleave_world_t *world) {
+  char seed[32];
   uint32_t different = 0;
   for (uint32_t i = 0; i < INTERLEAVE_THREADS; ++i) {
     for (uint32_t g = 0; g < INTERLEAVE_GRAPHS; ++g)
@@ -89,6 +74,8 @@ uint32_t interleave_world_close(interleave_world_t *world) {
   for (uint32_t i = 0; i < INTERLEAVE_THREADS; ++i) different += interleave_thread_close(&world->threads[i]);
   SLIP_CHECK_OK(slip_context_destroy(world->context));
   slip_fixture_free(world->image);
-  interleave_check_alive(world);
+  (void)snprintf(seed, sizeof(seed), "seed %llu", (unsigned long long)world->seed);
+  slip_fixture_sim_check_clean(seed);
+  SLIP_CHECK_EQ(atomic_load(&world->released), atomic_load(&world->owners));
   return different;
 }

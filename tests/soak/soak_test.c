@@ -2,9 +2,8 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "fixture.h"
+#include "device_fixture.h"
 #include "slip_test_allocator.h"
-#include "slipstream/sim.h"
 
 #define SOAK_FLAT_KIB 1024
 
@@ -161,31 +160,6 @@ typedef struct soak_sim_t {
   slip_frame_t frame;
 } soak_sim_t;
 
-static float *soak_sim_vector(soak_sim_t *s, float value) {
-  float host[8];
-  void *memory = NULL;
-  for (int i = 0; i < 8; ++i) host[i] = value;
-  SLIP_CHECK_OK(slip_memory_allocate(s->platform, 0, sizeof(host), &memory));
-  SLIP_CHECK_OK(slip_memory_copy(s->platform, 0, memory, host, sizeof(host), SLIP_COPY_HOST_TO_DEVICE));
-  return memory;
-}
-
-// z = y + x, so that z counts nothing, and every replay must write it anew.
-static void soak_sim_frame(soak_sim_t *s) {
-  slip_signature_t *signature = NULL;
-  slip_tensor_t tensors[3];
-  float *data[3] = {s->x, s->y, s->z};
-  slip_arg_t args[3];
-  const int64_t elements = 8;
-  for (int i = 0; i < 3; ++i) {
-    SLIP_CHECK_OK(slip_tensor_initialize(&tensors[i], SLIP_DTYPE_F32, 1, &elements, data[i], slip_context_device(s->context)));
-    args[i] = slip_arg_tensor(&tensors[i], NULL);
-  }
-  SLIP_CHECK_OK(slip_context_signature(s->context, s->add, &signature));
-  SLIP_CHECK_OK(slip_frame_initialize(&s->frame, signature, "add", slip_context_device(s->context), args, 3, 0));
-  slip_signature_release(signature);
-}
-
 static void soak_sim_open(soak_sim_t *s) {
   slip_sim_options_t sim = SLIP_SIM_OPTIONS_INIT;
   slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
@@ -200,10 +174,10 @@ static void soak_sim_open(soak_sim_t *s) {
   SLIP_CHECK_OK(slip_context_open(&options, &s->context));
   s->add = slip_fixture_prepare(s->context, slip_fixture_add());
   SLIP_CHECK_OK(slip_stream_create(s->platform, 0, &s->stream));
-  s->x = soak_sim_vector(s, 1);
-  s->y = soak_sim_vector(s, 2);
-  s->z = soak_sim_vector(s, 0);
-  soak_sim_frame(s);
+  s->x = slip_fixture_ramp(s->platform, 0, 8, 1, 0);
+  s->y = slip_fixture_ramp(s->platform, 0, 8, 2, 0);
+  s->z = slip_fixture_ramp(s->platform, 0, 8, 0, 0);
+  slip_fixture_frame_add(&s->frame, s->context, s->add, s->x, s->y, s->z, 8);
 }
 
 static void soak_sim_launch(soak_sim_t *s) {
@@ -234,7 +208,6 @@ static void soak_sim_cycle(soak_sim_t *s, uint64_t number) {
 }
 
 static void soak_sim_close(soak_sim_t *s) {
-  slip_sim_statistics_t alive = {.struct_size = sizeof(alive)};
   slip_frame_deinitialize(&s->frame);
   SLIP_CHECK_OK(slip_stream_destroy(s->platform, s->stream));
   SLIP_CHECK_OK(slip_context_close(s->context));
@@ -242,10 +215,7 @@ static void soak_sim_close(soak_sim_t *s) {
   SLIP_CHECK_OK(slip_memory_free(s->platform, 0, s->x));
   SLIP_CHECK_OK(slip_memory_free(s->platform, 0, s->y));
   SLIP_CHECK_OK(slip_memory_free(s->platform, 0, s->z));
-  SLIP_CHECK_OK(slip_sim_statistics(&alive));
-  SLIP_CHECK_EQ(alive.streams + alive.events + alive.allocations + alive.host_allocations + alive.modules + alive.graphs, 0);
-  SLIP_CHECK_EQ(slip_sim_violation_count(), 0);
-  SLIP_CHECK_EQ(slip_sim_lifecycle_calls(), 0);
+  slip_fixture_sim_check_clean("soak");
 }
 
 SLIP_TEST_TIMEOUT(soak_captures_keep_memory_flat, 1500) {
