@@ -135,8 +135,9 @@ typedef struct slip_launch_record_t {
   uint32_t flags;             // slip_launch_bits_e
   uint32_t reserved;
   // Called exactly once, on any thread, after the device is done with the launch's tensors, or before return if the launch was refused. May
-  // be NULL. Must not call into the context. After an asynchronous launch it runs in whichever call finds the launch finished: the next
-  // launch, wait, query, drain or close.
+  // be NULL. Should not call into the context: what would wait there is refused (drain, close and wait: INVALID_STATE; a launch that finds
+  // no room: BUSY). After an asynchronous launch it runs in whichever call finds the launch finished: the next launch, wait, query, drain or
+  // close.
   void (*release)(void *user);
   void *user;
 } slip_launch_record_t;
@@ -148,7 +149,8 @@ typedef struct slip_launch_record_t {
 // While |stream| is capturing the launch is recorded with its addresses and scalars as they are now, and never waits. The record's owner is
 // released, and the callable's residency may end, when the graph is gone and the device is through with it. The ticket of a captured launch
 // is NOT_READY to a query until then, unless a replay faulted, whose error it then tells; waiting for it is INVALID_STATE (wait for the
-// stream that replays). BUSY: max_captured or max_captures is reached.
+// stream that replays). BUSY: max_captured or max_captures is reached. INVALID_STATE: another thread began, ended or broke the stream's
+// capture in the middle of the launch, which then is in no graph.
 //
 // |out_ticket| may be NULL (nobody will ask); else it receives a reference to be given to slip_ticket_release(), also on inline streams.
 // NULL on failure. Status: NOT_PREPARED, INVALID_ARGUMENT (null stream, frame of another signature or device), INVALID_STATE, FORKED, BUSY,

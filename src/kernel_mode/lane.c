@@ -233,13 +233,13 @@ static slip_status_t slip__lane_take_step(const slip__submission_t *s, slip__lan
     case SLIP__LANE_WAIT_RAN:
       return slip_stream_wait_event(platform, lane->control, lane->events[SLIP__LANE_RAN]);
     case SLIP__LANE_FINISH:
-      return s->captured ? slip_ok_status() : slip_stream_enqueue_host(platform, lane->control, slip__lane_finish, s->ticket);
+      return s->capture ? slip_ok_status() : slip_stream_enqueue_host(platform, lane->control, slip__lane_finish, s->ticket);
     case SLIP__LANE_RECORD_OUT:
       return slip_event_record(platform, lane->events[SLIP__LANE_OUT], lane->control);
     case SLIP__LANE_WAIT_OUT:
       return slip_stream_wait_event(platform, s->stream, lane->events[SLIP__LANE_OUT]);
     case SLIP__LANE_RECORD_QUIET:
-      return s->captured ? slip_ok_status() : slip_event_record(platform, lane->events[SLIP__LANE_QUIET], lane->control);
+      return s->capture ? slip_ok_status() : slip_event_record(platform, lane->events[SLIP__LANE_QUIET], lane->control);
     case SLIP__LANE_DONE:
       break;
   }
@@ -278,20 +278,91 @@ static slip_status_t slip__lane_join(const slip__submission_t *s, slip__lane_ste
                               "what was enqueued, and a capture cannot be ended well");
 }
 
-slip_status_t slip__lane_submit(const slip__submission_t *s, slip__lane_step_e *out_step) {
-  slip__lane_step_e step = SLIP__LANE_RECORD_IN;
+// --- captures that change meanwhile
+
+static slip_status_t slip__lane_refuse_moved(const slip__submission_t *s) {
+  if (s->capture == 0) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_STATE,
+                       "another thread began a capture on the stream while the launch was being enqueued; launch before or in the capture");
+  }
+  return SLIP_STATUS(SLIP_CODE_INVALID_STATE,
+                     "capture %" PRIu64
+                     " was ended or broken by another thread while the launch was being recorded; end it after its launches",
+                     s->capture);
+}
+
+// Whether |stream| is in the launch's capture; eager: in none.
+static slip_status_t slip__lane_ask_capture(const slip__submission_t *s, slip_stream_t stream, bool *out_same, bool *out_broken) {
+  slip_capture_info_t info = {SLIP_CAPTURE_NONE, 0, 0};
+  slip_status_t status = slip_stream_capture_info(s->context->platform, stream, &info);
+  *out_same = info.id == s->capture;
+  *out_broken = info.state == SLIP_CAPTURE_INVALIDATED;
+  return status;
+}
+
+// The questions of lane.h, before |step|.
+static slip_status_t slip__lane_look(const slip__submission_t *s, slip__lane_step_e step) {
+  bool same = true, broken = false;
+  if (!slip__context_captures(s->context)) return slip_ok_status();
+  if (step == SLIP__LANE_WAIT_IN) SLIP_RETURN_IF_ERROR(slip__lane_ask_capture(s, s->stream, &same, &broken));
+  if (step == SLIP__LANE_WAIT_OUT && s->capture) {
+    SLIP_RETURN_IF_ERROR(slip__lane_ask_capture(s, s->lane->control, &same, &broken));
+    // Release: pairs with the acquire of slip__lane_run.
+    if (same) atomic_store_explicit(&s->ticket->armed, 1, memory_order_release);
+  }
+  return same ? slip_ok_status() : slip__lane_refuse_moved(s);
+}
+
+// Step |s->step| failed. Where the platform does not tell, the capture is taken to be as it was.
+static void slip__lane_judge(slip__submission_t *s) {
+  bool same = true, broken = false;
+  if (s->capture && s->step > SLIP__LANE_WAIT_IN) {
+    slip_status_t status = slip__lane_ask_capture(s, s->lane->control, &same, &broken);
+    if (slip_status_is_ok(status) && same) atomic_store_explicit(&s->ticket->armed, 1, memory_order_release);
+    s->torn = slip_status_is_ok(status) && !same;
+    slip_status_free(status);
+  }
+  if (s->capture || (s->step == SLIP__LANE_WAIT_OUT && slip__context_captures(s->context))) {
+    slip_status_t status = slip__lane_ask_capture(s, s->stream, &same, &broken);
+    s->moved = s->torn || (slip_status_is_ok(status) && (!same || broken));
+    slip_status_free(status);
+  }
+}
+
+// The ticket, which is not armed, is finished behind whatever was executed at once.
+static slip_status_t slip__lane_settle(const slip__submission_t *s) {
+  slip_platform_t *platform = s->context->platform;
+  const slip__lane_t *lane = s->lane;
+  s->lane->rough = true;
+  SLIP_RETURN_IF_ERROR(slip_event_record(platform, lane->events[SLIP__LANE_RAN], lane->compute));
+  SLIP_RETURN_IF_ERROR(slip_stream_wait_event(platform, lane->control, lane->events[SLIP__LANE_RAN]));
+  return slip_stream_enqueue_host(platform, lane->control, slip__lane_settled, s->ticket);
+}
+
+// After step |s->step| failed with |status|.
+static slip_status_t slip__lane_failed(slip__submission_t *s, slip_status_t status) {
+  slip__lane_judge(s);
+  if (s->moved && slip_status_code(status) != SLIP_CODE_INVALID_STATE) status = slip_status_join(slip__lane_refuse_moved(s), status);
+  status = slip_status_annotate(status, "%s (step %d of %d)", slip__lane_step_name(s->step), s->step, SLIP__LANE_DONE - 1);
+  status = slip_status_join(status, slip__lane_join(s, s->step));
+  // If even that fails, the ticket is kept, and with it the context: nobody knows whether the device still uses it.
+  return s->torn ? slip_status_join(status, slip__lane_settle(s)) : status;
+}
+
+slip_status_t slip__lane_submit(slip__submission_t *s) {
+  bool eager = s->capture == 0;
   slip_status_t status = slip_ok_status();
   s->ticket->lane = s->lane;
-  if (!s->captured) atomic_fetch_add_explicit(&s->lane->outstanding, 1, memory_order_relaxed);
-  for (; step < SLIP__LANE_DONE; ++step) {
-    status = slip__lane_take_step(s, step);
+  atomic_store_explicit(&s->ticket->armed, eager, memory_order_relaxed);
+  if (eager) atomic_fetch_add_explicit(&s->lane->outstanding, 1, memory_order_relaxed);
+  for (s->step = SLIP__LANE_RECORD_IN; s->step < SLIP__LANE_DONE; ++s->step) {
+    status = slip__lane_look(s, s->step);
+    if (slip_status_is_ok(status)) status = slip__lane_take_step(s, s->step);
     if (!slip_status_is_ok(status)) break;
   }
-  *out_step = step;
-  if (step == SLIP__LANE_DONE) return slip_ok_status();
-  if (step >= SLIP__LANE_STAGE && !s->captured) s->lane->rough = true;
+  if (s->step == SLIP__LANE_DONE) return slip_ok_status();
+  if (s->step >= SLIP__LANE_STAGE && eager) s->lane->rough = true;
   // Step 9 was not reached: nothing will count it out.
-  if (!s->captured && step <= SLIP__LANE_FINISH) atomic_fetch_sub_explicit(&s->lane->outstanding, 1, memory_order_relaxed);
-  status = slip_status_annotate(status, "%s (step %d of %d)", slip__lane_step_name(step), step, SLIP__LANE_DONE - 1);
-  return slip_status_join(status, slip__lane_join(s, step));
+  if (eager && s->step <= SLIP__LANE_FINISH) atomic_fetch_sub_explicit(&s->lane->outstanding, 1, memory_order_relaxed);
+  return slip__lane_failed(s, status);
 }

@@ -44,7 +44,18 @@
 //   4 to 9        its argument block, and     eager: *abandoned*, kept until close has synchronised     poisoned
 //                 from 6 on its tensors       the lanes. Captured: the graph's, as if all was well
 //   10 to 12      yes                         retires as if all was well                                poisoned
-// In no case is there a handle, and the owner is released exactly once.
+// In no case is there a handle, and the owner is released exactly once. Where the table says poisoned: not if the step failed since the
+// capture of the caller's stream was begun, ended or broken by another thread (INVALID_STATE).
+//
+// Captures that change under a launch. Nothing locks a stream's capture, so two questions find out, each asked where the answer stays true:
+//
+//   asked                    about             tells
+//   between 1 and 2          caller's stream   whether IN belongs to the launch's capture (eager: to none), hence what control joins at 2.
+//                                              Of a capture that was over by then the wait itself is refused
+//   between 10 and 11, or    control           captured: whether 3 to 10 were all recorded, since a stream leaves its capture only with the
+//   before joining                             capture's end. Then the ticket is *armed*; the capture cannot have ended well before 11
+// An unarmed ticket does not run: steps that came too late for the capture were executed at once, perhaps without the arguments. The
+// device may still use it then, so that it is finished behind them on control (settle) as well as by the graph: |holders| counts the two.
 //
 // A broken device may run host functions without what came before them: a ticket whose step 6 did not run is DEVICE. Or it calls nobody
 // back: whoever waits therefore asks now and then (slip__lanes_ask). It asks for the control stream's capture, which is legal at any time,
@@ -120,15 +131,21 @@ typedef struct slip__submission_t {
   slip__lane_t *lane;
   slip_stream_t stream;  // the caller's
   slip_ticket_t *ticket;
-  bool captured;
+  uint64_t capture;  // the id; 0: eager
+  // out; zero at first
+  slip__lane_step_e step;  // that failed, or SLIP__LANE_DONE
+  bool torn;               // the capture ended in between: the ticket is settled behind what was executed at once
+  bool moved;              // it failed since the stream's capture was begun, ended or broken meanwhile: nothing is wrong with the device
 } slip__submission_t;
 
-// Takes the steps, or those up to one that fails, and joins. |*out_step|: that one, or SLIP__LANE_DONE.
-slip_status_t slip__lane_submit(const slip__submission_t *submission, slip__lane_step_e *out_step) SLIP_MUST_USE;
+// Takes the steps, or those up to one that fails, and joins.
+slip_status_t slip__lane_submit(slip__submission_t *submission) SLIP_MUST_USE;
 
 // Steps 6 and 9 (lane_run.c): on the compute and on the control stream. |user| is the ticket.
 void slip__lane_run(void *user);
 void slip__lane_finish(void *user);
+// Behind what a capture that ended too early left on control.
+void slip__lane_settled(void *user);
 
 // The asynchronous launch of a platform with lanes (lane_launch.c). |*out_enqueued|: the gate and the owner are no longer the caller's
 // concern, also on failure.

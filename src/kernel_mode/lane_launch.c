@@ -38,9 +38,11 @@ static void slip__lane_drop(slip__lane_call_t *call, slip_ticket_t *ticket) {
 
 // --- eager -------------------------------------------------------------------------------------------------------------------------------
 
-static slip_status_t slip__lane_eager_failed(slip__lane_call_t *call, slip_ticket_t *ticket, slip__lane_step_e step, slip_status_t status) {
+static slip_status_t slip__lane_eager_failed(slip__lane_call_t *call, const slip__submission_t *submission, slip_status_t status) {
   slip_context_t *context = call->context;
-  if (step >= SLIP__LANE_STAGE) slip__context_poison(context, slip_status_clone(status));
+  slip_ticket_t *ticket = submission->ticket;
+  slip__lane_step_e step = submission->step;
+  if (step >= SLIP__LANE_STAGE && !submission->moved) slip__context_poison(context, slip_status_clone(status));
   if (step <= SLIP__LANE_STAGE) {
     slip__lane_drop(call, ticket);
     return status;
@@ -55,13 +57,12 @@ static slip_status_t slip__lane_eager_failed(slip__lane_call_t *call, slip_ticke
 static slip_status_t slip__lane_eager(slip__lane_call_t *call) {
   slip_ticket_t *ticket = NULL;
   slip_context_t *context = call->context;
-  slip__lane_step_e step = SLIP__LANE_DONE;
   SLIP_RETURN_IF_ERROR(slip__lane_ticket(call, SLIP__TICKET_EAGER, &ticket));
   slip__lane_t *lane = slip__lane_take(context, call->record->stream);
-  slip__submission_t submission = {context, lane, call->record->stream, ticket, false};
-  slip_status_t status = slip__lane_submit(&submission, &step);
+  slip__submission_t submission = {.context = context, .lane = lane, .stream = call->record->stream, .ticket = ticket};
+  slip_status_t status = slip__lane_submit(&submission);
   slip__lane_give(context, lane);
-  if (!slip_status_is_ok(status)) return slip__lane_eager_failed(call, ticket, step, status);
+  if (!slip_status_is_ok(status)) return slip__lane_eager_failed(call, &submission, status);
   call->enqueued = true;
   call->admitted = false;
   call->ticket = ticket;
@@ -72,12 +73,13 @@ static slip_status_t slip__lane_eager(slip__lane_call_t *call) {
 
 // The capture or its graph is done with the ticket. Any thread; the platform may not be called.
 static void slip__lane_graph_gone(void *user) {
-  slip__ticket_finish(user);
+  slip__ticket_finish_captured(user);
 }
 
-static slip_status_t slip__lane_captured_failed(slip__lane_call_t *call, slip_ticket_t *ticket, slip__lane_step_e step,
-                                                slip_status_t status) {
-  if (step >= SLIP__LANE_STAGE) slip__context_poison(call->context, slip_status_clone(status));
+static slip_status_t slip__lane_captured_failed(slip__lane_call_t *call, const slip__submission_t *submission, slip_status_t status) {
+  slip_ticket_t *ticket = submission->ticket;
+  slip__lane_step_e step = submission->step;
+  if (step >= SLIP__LANE_STAGE && !submission->moved) slip__context_poison(call->context, slip_status_clone(status));
   if (step <= SLIP__LANE_STAGE) {
     slip__ticket_give_back(ticket);
     atomic_fetch_add_explicit(&call->context->refused, 1, memory_order_relaxed);
@@ -86,8 +88,9 @@ static slip_status_t slip__lane_captured_failed(slip__lane_call_t *call, slip_ti
   return status;
 }
 
-static slip_status_t slip__lane_submit_captured(slip__lane_call_t *call, slip__lane_t *lane, slip_ticket_t *ticket) {
-  slip__lane_step_e step = SLIP__LANE_DONE;
+static slip_status_t slip__lane_submit_captured(slip__lane_call_t *call, slip__lane_t *lane, uint64_t capture, slip_ticket_t *ticket) {
+  // Before the graph has it, which may be gone at any time.
+  atomic_store_explicit(&ticket->holders, 2, memory_order_relaxed);
   slip_status_t status = slip__platform_capture_retain(call->context->platform, call->record->stream, slip__lane_graph_gone, ticket);
   if (!slip_status_is_ok(status)) {
     slip__lane_drop(call, ticket);
@@ -95,9 +98,11 @@ static slip_status_t slip__lane_submit_captured(slip__lane_call_t *call, slip__l
     return slip_status_annotate(status, "tying the launch to the capture");
   }
   call->enqueued = true;  // the ticket is the capture's: it cannot be taken back
-  slip__submission_t submission = {call->context, lane, call->record->stream, ticket, true};
-  status = slip__lane_submit(&submission, &step);
-  if (!slip_status_is_ok(status)) return slip__lane_captured_failed(call, ticket, step, status);
+  slip__submission_t submission = {
+      .context = call->context, .lane = lane, .stream = call->record->stream, .ticket = ticket, .capture = capture};
+  status = slip__lane_submit(&submission);
+  if (!submission.torn) slip__ticket_finish_captured(ticket);
+  if (!slip_status_is_ok(status)) return slip__lane_captured_failed(call, &submission, status);
   call->ticket = ticket;
   return slip_ok_status();
 }
@@ -114,7 +119,7 @@ static slip_status_t slip__lane_captured(slip__lane_call_t *call, uint64_t captu
     slip__tickets_revoke_captured(context);
     return status;
   }
-  status = slip__lane_submit_captured(call, lane, ticket);
+  status = slip__lane_submit_captured(call, lane, capture, ticket);
   slip__lane_return(context, lane);
   return status;
 }

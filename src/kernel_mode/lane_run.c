@@ -109,6 +109,7 @@ void slip__lane_run(void *user) {
   slip_context_t *context = ticket->context;
   const slip__chain_link_t *link = ticket->link.chain ? &ticket->link : NULL;
   slip_status_t status = slip_ok_status();
+  if (atomic_load_explicit(&ticket->armed, memory_order_acquire) == 0) return;
   if (!link || slip__chain_begin(link)) {
     int32_t index = slip__slot_acquire(context, true);
     status = slip__lane_execute(ticket, &context->slots[index]);
@@ -129,4 +130,8 @@ void slip__lane_finish(void *user) {
   }
   atomic_fetch_sub_explicit(&ticket->lane->outstanding, 1, memory_order_relaxed);
   slip__ticket_finish(ticket);
+}
+
+void slip__lane_settled(void *user) {
+  slip__ticket_finish_captured(user);
 }

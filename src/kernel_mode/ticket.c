@@ -38,6 +38,12 @@ static int64_t slip__tickets_slice(const slip_context_t *context, int64_t timeou
 
 static slip_status_t slip__tickets_wait_for_room(slip_context_t *context) {
   slip_status_t status = slip_ok_status();
+  if (slip__ticket_releasing(context)) {
+    return SLIP_STATUS(SLIP_CODE_BUSY,
+                       "%" PRIu32
+                       " launches are in flight, which is max_pending, and an owner's release cannot wait for room; launch after it",
+                       context->options.max_pending);
+  }
   uint32_t key = slip__signal_enter(&context->signal);
   for (;;) {
     (void)slip__tickets_reap(context);
@@ -227,10 +233,32 @@ void slip__ticket_finish(slip_ticket_t *ticket) {
   atomic_fetch_add_explicit(&context->left, 1, memory_order_release);
 }
 
+void slip__ticket_finish_captured(slip_ticket_t *ticket) {
+  // acq_rel: the last one finishes after all that the other did with the ticket.
+  if (atomic_fetch_sub_explicit(&ticket->holders, 1, memory_order_acq_rel) == 1) slip__ticket_finish(ticket);
+}
+
+static _Thread_local const slip_context_t *slip__releasing;
+
+bool slip__ticket_releasing(const slip_context_t *context) {
+  return slip__releasing == context;
+}
+
+// Somebody else's code, which may call the library: what would wait there is refused, since the ticket at hand, and those that were reaped
+// with it, are counted out only after it.
+static void slip__ticket_release_owner(const slip_ticket_t *ticket) {
+  const slip_context_t *outer = slip__releasing;
+  slip__releasing = ticket->context;
+  slip__context_inside_begin(ticket->context);
+  ticket->release(ticket->user);
+  slip__context_inside_end(ticket->context);
+  slip__releasing = outer;
+}
+
 void slip__ticket_give_back(slip_ticket_t *ticket) {
   // Only a captured launch that failed early is given back by its own thread, which the end of the capture may race with.
   if (ticket->kind == SLIP__TICKET_CAPTURED && atomic_exchange_explicit(&ticket->given, 1, memory_order_acq_rel) != 0) return;
-  if (ticket->release) ticket->release(ticket->user);
+  if (ticket->release) slip__ticket_release_owner(ticket);
   if (ticket->registration) slip__registry_leave(&ticket->context->registry, ticket->registration);
 }
 
@@ -373,6 +401,10 @@ static slip_status_t slip__ticket_wait_retired(slip_ticket_t *ticket, int64_t ti
   slip_context_t *context = ticket->context;
   uint64_t start = timeout_ns > 0 ? slip__clock_now_ns() : 0;
   slip_status_t status = slip_ok_status();
+  if (slip__ticket_releasing(context)) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_STATE,
+                       "the launch has not retired, and an owner's release cannot wait for launches of its context; wait after it");
+  }
   uint32_t key = slip__signal_enter(&context->signal);
   for (;;) {
     (void)slip__tickets_reap(context);

@@ -75,10 +75,12 @@ struct slip_ticket_t {
   void *user;
   uint32_t argument_class;
   uint32_t epoch;
-  uint32_t kind;           // slip__ticket_kind_e
-  _Atomic uint32_t given;  // captured: owner and registration were given back
-  bool ran;                // through a lane: step 6 was executed. Ordered by the lane's events
-  bool from_heap;          // taken while callers held more handles than the pool has tickets
+  uint32_t kind;             // slip__ticket_kind_e
+  _Atomic uint32_t given;    // captured: owner and registration were given back
+  _Atomic uint32_t holders;  // captured: the graph, and what the submission may have enqueued beside it; DONE when both are through
+  _Atomic uint32_t armed;    // through a lane: step 6 may run (lane.h)
+  bool ran;                  // through a lane: step 6 was executed. Ordered by the lane's events
+  bool from_heap;            // taken while callers held more handles than the pool has tickets
 };
 
 extern slip_ticket_t slip__ticket_finished;
@@ -107,10 +109,14 @@ void slip__ticket_forsake(slip_ticket_t *ticket, bool handle);
 void slip__ticket_abandon(slip_ticket_t *ticket, slip_status_t why);
 // Releases the owner and leaves the gate, once.
 void slip__ticket_give_back(slip_ticket_t *ticket);
+// Whether the calling thread is in an owner's release of a launch of |context|: it stands in the way of what it would wait for.
+bool slip__ticket_releasing(const slip_context_t *context);
 // The first failure stays. Consumes |result|.
 void slip__ticket_set_result(slip_ticket_t *ticket, slip_status_t result);
 // Device side, or the end of a graph: ends with the ticket out of the caller's hands, and with the last access to the context.
 void slip__ticket_finish(slip_ticket_t *ticket);
+// The same, once both |holders| have called it.
+void slip__ticket_finish_captured(slip_ticket_t *ticket);
 // Retires all finished tickets; true if there were any. From any thread but a stream's own, outside of captures.
 bool slip__tickets_reap(slip_context_t *context);
 // The same, or nothing if the calling thread is in a capture.
