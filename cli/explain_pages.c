@@ -78,7 +78,7 @@ const cli_explain_page_t cli_explain_pages[] = {
    "Ask again later, or wait. Queries of streams and events on cpu and sim answer with a bare code, which owns no memory."},
   {SLIP_CODE_BUSY,
    "It is in use at the moment, and waiting was not asked for or not possible.",
-   "Nothing happened, with one exception: a close that is BUSY has stopped admission. The context is CLOSING and takes no launches any more.",
+   "Nothing happened, with two exceptions:\n\n- a close that is BUSY because graphs live has stopped admission: the context is CLOSING and takes no launches any more\n- where each node of a recorded graph is a launch of its own, slip_graph_launch() may be refused in the middle; the text says how many nodes are enqueued",
    "Retry when the reason is gone; the sentence names it. For close: destroy the graphs, then close again. For launches in captures: raise max_captured or max_captures."},
   {SLIP_CODE_DEVICE,
    "The device or its driver reported an error. slip_status_platform_code() is the vendor's own number.",
