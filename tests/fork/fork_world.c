@@ -149,32 +149,37 @@ void fork_run(int (*body)(void *user), void *user, fork_end_e end) {
 
 #define FORK_REFUSED(call) (fork_code(call) == SLIP_CODE_FORKED)
 
-#define FORK_CALL_TABLE(X)                                                                                                    \
-  X(slip_context_open, FORK_REFUSED(slip_context_open(NULL, &out.context)))                                                   \
-  X(slip_context_state, slip_context_state(NULL) == SLIP_CONTEXT_UNINITIALIZED && slip_context_state(w->context) < 6)         \
-  X(slip_context_initialized, !slip_context_initialized(w->context))                                                          \
-  X(slip_context_generation, (slip_context_generation(w->context) != 0) == (w->context != NULL))                              \
-  X(slip_context_device, slip_context_device(w->context).ordinal == 0)                                                        \
-  X(slip_context_prepare, FORK_REFUSED(slip_context_prepare(w->context, nothing, &out.id)) && out.id == -1)                   \
-  X(slip_context_prepare_artifact, FORK_REFUSED(slip_context_prepare_artifact(w->context, NULL, &out.id)) && out.id == -1)    \
-  X(slip_context_release, FORK_REFUSED(slip_context_release(w->context, w->add)))                                             \
-  X(slip_context_signature, FORK_REFUSED(slip_context_signature(w->context, w->add, &out.signature)))                         \
-  X(slip_context_launch, FORK_REFUSED(slip_context_launch(w->context, w->add, &w->frame, SLIP_STREAM_INLINE, &out.ticket)) && \
-                             FORK_REFUSED(slip_context_launch(w->context, w->add, &w->frame, w->stream, &out.ticket)))        \
-  X(slip_launch, FORK_REFUSED(slip_launch(&record, &out.ticket)) && released == 1)                                            \
-  X(slip_ticket_wait, FORK_REFUSED(slip_ticket_wait(w->ticket, -1)))                                                          \
-  X(slip_ticket_query, FORK_REFUSED(slip_ticket_query(w->ticket)))                                                            \
-  X(slip_ticket_release, (slip_ticket_release(w->ticket), true))                                                              \
-  X(slip_context_drain, FORK_REFUSED(slip_context_drain(w->context)))                                                         \
-  X(slip_context_stats, FORK_REFUSED(slip_context_stats(w->context, &stats)))                                                 \
-  X(slip_graph_create, FORK_REFUSED(slip_graph_create(w->context, &out.graph)))                                               \
-  X(slip_graph_add, FORK_REFUSED(slip_graph_add(w->graph, w->add, &w->frame, NULL)))                                          \
-  X(slip_graph_node_count, slip_graph_node_count(w->graph) == 0)                                                              \
-  X(slip_graph_bind, FORK_REFUSED(slip_graph_bind(w->graph, 0, &w->frame)))                                                   \
-  X(slip_graph_launch, FORK_REFUSED(slip_graph_launch(w->graph, w->stream, &out.ticket)))                                     \
-  X(slip_graph_destroy, FORK_REFUSED(slip_graph_destroy(w->graph)))                                                           \
-  X(slip_context_close, FORK_REFUSED(slip_context_close(w->context)))                                                         \
-  X(slip_context_destroy, FORK_REFUSED(slip_context_destroy(w->context)))                                                     \
+#define FORK_CALL_TABLE(X)                                                                                                            \
+  X(slip_context_open, FORK_REFUSED(slip_context_open(NULL, &out.context)))                                                           \
+  X(slip_context_state, slip_context_state(NULL) == SLIP_CONTEXT_UNINITIALIZED && slip_context_state(w->context) < 6)                 \
+  X(slip_context_initialized, !slip_context_initialized(w->context))                                                                  \
+  X(slip_context_generation, (slip_context_generation(w->context) != 0) == (w->context != NULL))                                      \
+  X(slip_context_device, slip_context_device(w->context).ordinal == 0)                                                                \
+  X(slip_context_prepare, FORK_REFUSED(slip_context_prepare(w->context, nothing, &out.id)) && out.id == -1 &&                         \
+                              FORK_REFUSED(slip_context_prepare(w->context, nothing, NULL)))                                          \
+  X(slip_context_prepare_artifact, FORK_REFUSED(slip_context_prepare_artifact(w->context, NULL, &out.id)) && out.id == -1 &&          \
+                                       FORK_REFUSED(slip_context_prepare_artifact(w->context, NULL, NULL)))                           \
+  X(slip_context_release, FORK_REFUSED(slip_context_release(w->context, w->add)))                                                     \
+  X(slip_context_signature, FORK_REFUSED(slip_context_signature(w->context, w->add, &out.signature)) &&                               \
+                                FORK_REFUSED(slip_context_signature(w->context, w->add, NULL)))                                       \
+  X(slip_context_launch, FORK_REFUSED(slip_context_launch(w->context, w->add, &w->frame, SLIP_STREAM_INLINE, &out.ticket)) &&         \
+                             FORK_REFUSED(slip_context_launch(w->context, w->add, &w->frame, w->stream, &out.ticket)))                \
+  X(slip_launch, FORK_REFUSED(slip_launch(&record, &out.ticket)) && released == 1 && FORK_REFUSED(slip_launch(NULL, NULL)) &&         \
+                     FORK_REFUSED(slip_launch(&shorter, NULL)) && released == 1 && FORK_REFUSED(slip_launch(&longer.record, NULL)) && \
+                     released == 2)                                                                                                   \
+  X(slip_ticket_wait, FORK_REFUSED(slip_ticket_wait(w->ticket, -1)))                                                                  \
+  X(slip_ticket_query, FORK_REFUSED(slip_ticket_query(w->ticket)))                                                                    \
+  X(slip_ticket_release, (slip_ticket_release(w->ticket), true))                                                                      \
+  X(slip_context_drain, FORK_REFUSED(slip_context_drain(w->context)))                                                                 \
+  X(slip_context_stats, FORK_REFUSED(slip_context_stats(w->context, &stats)))                                                         \
+  X(slip_graph_create, FORK_REFUSED(slip_graph_create(w->context, &out.graph)))                                                       \
+  X(slip_graph_add, FORK_REFUSED(slip_graph_add(w->graph, w->add, &w->frame, NULL)))                                                  \
+  X(slip_graph_node_count, slip_graph_node_count(w->graph) == 0)                                                                      \
+  X(slip_graph_bind, FORK_REFUSED(slip_graph_bind(w->graph, 0, &w->frame)))                                                           \
+  X(slip_graph_launch, FORK_REFUSED(slip_graph_launch(w->graph, w->stream, &out.ticket)))                                             \
+  X(slip_graph_destroy, FORK_REFUSED(slip_graph_destroy(w->graph)))                                                                   \
+  X(slip_context_close, FORK_REFUSED(slip_context_close(w->context)))                                                                 \
+  X(slip_context_destroy, FORK_REFUSED(slip_context_destroy(w->context)))                                                             \
   X(slip_process_mode, slip_process_mode() == SLIP_MODE_KERNEL)
 
 typedef struct fork_outputs_t {
@@ -202,6 +207,12 @@ int fork_everything_is_refused(void *user) {
                                  .stream = SLIP_STREAM_INLINE,
                                  .release = fork_released,
                                  .user = &released};
+  slip_launch_record_t shorter = {.struct_size = 4};
+  struct {
+    slip_launch_record_t record;
+    uint64_t newer;
+  } longer = {record, 7};
+  longer.record.struct_size = sizeof(longer);
 #define FORK_CALL_CHECK(name, condition)                                    \
   if (!(condition)) {                                                       \
     (void)fprintf(stderr, "%s does not refuse in a forked child\n", #name); \

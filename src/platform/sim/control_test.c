@@ -330,7 +330,7 @@ static void control_wait(void *user) {
 SLIP_TEST(sim_control_what_is_in_use_must_stay) {
   slip_platform_t *sim = control_sim();
   slip_stream_t stream = NULL;
-  slip_module_t module = NULL;
+  slip_module_t module = NULL, other = NULL;
   control_gate_t gate = {0};
   void *memory = NULL, *pinned = NULL;
   slip_bytes_t object = slip_test_object_build("int value(void) { return 1; }");
@@ -341,6 +341,10 @@ SLIP_TEST(sim_control_what_is_in_use_must_stay) {
   SLIP_CHECK_OK(slip__platform_stream_launch(sim, stream, control_wait, &gate));
   SLIP_CHECK_OK(slip_memory_copy_async(sim, stream, memory, pinned, 64, SLIP_COPY_HOST_TO_DEVICE));
   while (!atomic_load(&gate.entered)) (void)usleep(100);
+  // What runs may be the code of the other one.
+  SLIP_CHECK_OK(slip__platform_module_load(sim, 0, (slip_const_bytes_t){object.data, object.size}, &other));
+  SLIP_CHECK_OK(slip__platform_module_unload(sim, other));
+  SLIP_CHECK_EQ(slip_sim_violation_count(), 0);
   SLIP_CHECK_OK(slip__platform_module_unload(sim, module));
   control_violation(1, "module_unload while 1 functions run on the device");
   SLIP_CHECK_OK(slip_memory_free(sim, 0, memory));

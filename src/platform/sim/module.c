@@ -17,6 +17,7 @@ struct slip_module_s {
 // Guards the list, which tells a module's handle from anything else.
 static pthread_mutex_t slip__sim_module_lock = PTHREAD_MUTEX_INITIALIZER;
 static slip_module_t slip__sim_modules;
+static uint64_t slip__sim_module_loads;  // so far; guarded
 
 void slip__sim_module_watch_fork(void) {
   slip__fork_guard(&slip__sim_module_lock);
@@ -61,6 +62,7 @@ slip_status_t slip__sim_module_load(int32_t device, slip_const_bytes_t binary, s
   (void)pthread_mutex_lock(&slip__sim_module_lock);
   made->next = slip__sim_modules;
   slip__sim_modules = made;
+  ++slip__sim_module_loads;
   (void)pthread_mutex_unlock(&slip__sim_module_lock);
   *out = made;
   return status;
@@ -88,17 +90,35 @@ static slip_status_t slip__sim_module_close(slip_module_t module) {
   return status;
 }
 
+// Whether no other module of |device| is loaded; |*out_loads| is how many were loaded so far, on any device.
+static bool slip__sim_module_alone(slip_module_t module, int32_t device, uint64_t *out_loads) {
+  bool alone = true;
+  (void)pthread_mutex_lock(&slip__sim_module_lock);
+  for (slip_module_t m = slip__sim_modules; m; m = m->next)
+    alone = alone && (m == module || m->device != device || m->epoch != slip__fork_epoch());
+  *out_loads = slip__sim_module_loads;
+  (void)pthread_mutex_unlock(&slip__sim_module_lock);
+  return alone;
+}
+
+// Functions that run while |module| is the only one, before and after they were counted, run its code. Next to others it may be theirs,
+// which is nobody's fault.
+static void slip__sim_module_check_use(slip_module_t module, int32_t device) {
+  uint64_t before = 0, after = 0;
+  bool alone = slip__sim_module_alone(module, device, &before);
+  uint32_t running = atomic_load_explicit(&slip__sim_running[device], memory_order_acquire);
+  if (running == 0 || !alone || !slip__sim_module_alone(module, device, &after) || before != after) return;
+  slip__sim_violation(device, false, SLIP__SIM_ILLEGAL_ADDRESS,
+                      "module_unload while %u functions run on the device: code was taken away under them", running);
+}
+
 slip_status_t slip__sim_module_unload(slip_module_t module) {
   SLIP_RETURN_IF_ERROR(slip__sim_enter("module_unload"));
   SLIP_RETURN_IF_ERROR(slip__sim_module_check(module, "module_unload"));
   int32_t device = module->device;
   SLIP_RETURN_IF_ERROR(slip__sim_check_device(device));
   SLIP_RETURN_IF_ERROR(slip__sim_check_current(device, "module_unload"));
-  uint32_t running = atomic_load_explicit(&slip__sim_running[device], memory_order_acquire);
-  if (running > 0) {
-    slip__sim_violation(device, false, SLIP__SIM_ILLEGAL_ADDRESS,
-                        "module_unload while %u functions run on the device: code was taken away under them", running);
-  }
+  slip__sim_module_check_use(module, device);
   if (!slip__sim_module_take(module))
     return slip__sim_error(SLIP__SIM_INVALID_HANDLE, "module_unload was given a module that another thread is unloading");
   return slip__sim_module_close(module);
