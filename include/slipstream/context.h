@@ -125,7 +125,9 @@ typedef enum slip_launch_bits_e {
   SLIP_LAUNCH_NO_WAIT = 1,  // BUSY instead of waiting for one of max_pending places or, inline, of max_in_flight run slots
 } slip_launch_bits_e;
 
-// One launch as a plain record, for a framework's queue thread: it needs no interpreter, no allocation and no manager lock.
+// One launch as a plain record, for a framework's queue thread: it needs no interpreter, no allocation and no manager lock. A longer
+// record, of a program built with a newer release, is taken as long as what this library does not know of it is zero: else
+// INVALID_ARGUMENT, since something that was asked for would be left out.
 typedef struct slip_launch_record_t {
   uint32_t struct_size;
   int32_t id;
@@ -133,7 +135,7 @@ typedef struct slip_launch_record_t {
   const slip_frame_t *frame;  // borrowed until the call returns
   slip_stream_t stream;       // borrowed for the call, never stored beyond the launch
   uint32_t flags;             // slip_launch_bits_e
-  uint32_t reserved;
+  uint32_t reserved;          // 0
   // Called exactly once, on any thread, after the device is done with the launch's tensors, or before return if the launch was refused. May
   // be NULL. Should not call into the context: what would wait there is refused (drain, close and wait: INVALID_STATE; a launch that finds
   // no room: BUSY). After an asynchronous launch it runs in whichever call finds the launch finished: the next launch, wait, query, drain or
@@ -173,7 +175,8 @@ SLIP_API slip_status_t slip_context_drain(slip_context_t *context) SLIP_MUST_USE
 // Staged teardown (30.8). A failed close keeps what is left and may be repeated; a closed context stays closed (OK). DEVICE with the state
 // CLOSED tells of a device that was reset under the context (above), and is not to be repeated. CAPTURE_UNSUPPORTED,
 // FORKED, BUSY (another thread is closing, or graphs that hold captured launches are alive: destroy them), INVALID_STATE (called from
-// inside another call on the context), and what a stage returned.
+// inside another call on the context), and what a stage returned. If the platform cannot tell, twice, whether the thread is in a capture,
+// close goes on all the same: a capture that there was is the caller's loss.
 SLIP_API slip_status_t slip_context_close(slip_context_t *context) SLIP_MUST_USE;
 // Gives back one reference of open. The last one frees the context, which must be CLOSED: else INVALID_STATE and nothing happens. NULL is
 // fine.
@@ -193,8 +196,8 @@ typedef struct slip_context_stats_t {
   uint32_t workers;
   uint32_t captured;  // launches in graphs that are alive
 } slip_context_stats_t;
-// Fills the first |out->struct_size| bytes. Never blocks on the device; |workspace_bytes| is as of a recent launch. INVALID_STATE unless
-// READY.
+// Fills the first |out->struct_size| bytes; whatever this library does not know of a longer struct becomes 0. Never blocks on the device;
+// |workspace_bytes| is as of a recent launch. INVALID_STATE unless READY.
 SLIP_API slip_status_t slip_context_stats(slip_context_t *context, slip_context_stats_t *out) SLIP_MUST_USE;
 
 // The process's mode: what has been claimed so far.

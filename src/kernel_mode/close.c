@@ -225,6 +225,20 @@ static slip_status_t slip__close_run(slip_context_t *context) {
   return status;
 }
 
+// A platform that cannot tell is asked once more. If it still cannot, close goes on, as nothing else does: an open, a prepare or a drain
+// that is refused costs nothing, but a close that can never begin would keep the device for the life of the process. If there was a capture
+// after all, the platform refuses or breaks it itself, and close is owed.
+static slip_status_t slip__close_refuse_capture(const slip_context_t *context) {
+  slip_status_t status = slip_ok_status();
+  for (int asked = 0; asked < 2; ++asked) {
+    slip_status_free(status);
+    status = slip__context_refuse_capture(context->platform, "close");
+    if (slip_status_is_ok(status) || slip_status_code(status) == SLIP_CODE_CAPTURE_UNSUPPORTED) return status;
+  }
+  slip_status_free(status);
+  return slip_ok_status();
+}
+
 slip_status_t slip_context_close(slip_context_t *context) {
   SLIP_RETURN_IF_ERROR(slip__latch_check("slip_context_close"));
   if (!context) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "context is NULL, expected one that slip_context_open has given");
@@ -232,7 +246,7 @@ slip_status_t slip_context_close(slip_context_t *context) {
     return SLIP_STATUS(SLIP_CODE_INVALID_STATE, "close was called from inside another call on the same context; return from it first");
   }
   if (slip__context_state(context) == SLIP_CONTEXT_CLOSED) return slip_ok_status();
-  SLIP_RETURN_IF_ERROR(slip__context_refuse_capture(context->platform, "close"));
+  SLIP_RETURN_IF_ERROR(slip__close_refuse_capture(context));
   uint32_t idle = 0;
   if (atomic_compare_exchange_strong_explicit(&context->closing, &idle, 1, memory_order_acq_rel, memory_order_relaxed))
     return slip__close_run(context);

@@ -237,8 +237,9 @@ static slip_status_t slip__context_check_image(slip_context_t *context, const sl
 }
 
 slip_status_t slip_context_prepare(slip_context_t *context, slip_const_bytes_t image, int32_t *out_id) {
+  if (out_id) *out_id = -1;
+  SLIP_RETURN_IF_ERROR(slip__latch_check("prepare"));
   if (!out_id) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "out_id is NULL, expected where to put the id");
-  *out_id = -1;
   SLIP_RETURN_IF_ERROR(slip__context_enter_outside_capture(context, "prepare"));
   slip_image_view_t view;
   slip_status_t status = slip_image_open(image, &view);
@@ -254,8 +255,9 @@ slip_status_t slip_context_prepare(slip_context_t *context, slip_const_bytes_t i
 
 slip_status_t slip_context_prepare_artifact(slip_context_t *context, slip_artifact_t *artifact, int32_t *out_id) {
   slip_const_bytes_t image = {NULL, 0};
+  if (out_id) *out_id = -1;
+  SLIP_RETURN_IF_ERROR(slip__latch_check("prepare"));
   if (!out_id) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "out_id is NULL, expected where to put the id");
-  *out_id = -1;
   SLIP_RETURN_IF_ERROR(slip__context_enter_outside_capture(context, "prepare"));
   slip__context_leave(context);
   if (!artifact) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "artifact is NULL, expected one that slip_artifact_open() has given");
@@ -278,8 +280,9 @@ slip_status_t slip_context_release(slip_context_t *context, int32_t id) {
 }
 
 slip_status_t slip_context_signature(slip_context_t *context, int32_t id, slip_signature_t **out) {
+  if (out) *out = NULL;
+  SLIP_RETURN_IF_ERROR(slip__latch_check("signature"));
   if (!out) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "out is NULL, expected where to put the signature");
-  *out = NULL;
   SLIP_RETURN_IF_ERROR(slip__context_enter(context, "signature"));
   slip_status_t status = slip_ok_status();
   slip__registration_t *registration = slip__registry_enter(&context->registry, id);

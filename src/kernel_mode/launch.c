@@ -206,6 +206,12 @@ slip_status_t slip__launch_null_stream(const slip_context_t *context) {
                      context->platform_name);
 }
 
+static slip_status_t slip__launch_refuse_bits(const slip_launch_record_t *record) {
+  if (record->reserved != 0)
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "reserved is %" PRIu32 ", expected 0; start from a zeroed record", record->reserved);
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "flags is 0x%" PRIx32 ", known is 0x%x", record->flags, (unsigned)SLIP_LAUNCH_NO_WAIT);
+}
+
 static inline slip_status_t slip__launch(const slip_launch_record_t *record, slip_ticket_t **out_ticket) {
   slip_context_t *context = record->context;
   if (__builtin_expect(slip__latch_forked(), 0)) {
@@ -215,10 +221,8 @@ static inline slip_status_t slip__launch(const slip_launch_record_t *record, sli
   }
   if (__builtin_expect(!context, 0))
     return slip__launch_refused(record, SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "context is NULL, expected one that open has given"));
-  if (__builtin_expect((record->flags & ~(uint32_t)SLIP_LAUNCH_NO_WAIT) != 0, 0)) {
-    return slip__launch_refused(record, SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "flags is 0x%" PRIx32 ", known is 0x%x", record->flags,
-                                                    (unsigned)SLIP_LAUNCH_NO_WAIT));
-  }
+  if (__builtin_expect(((record->flags & ~(uint32_t)SLIP_LAUNCH_NO_WAIT) | record->reserved) != 0, 0))
+    return slip__launch_refused(record, slip__launch_refuse_bits(record));
   if (__builtin_expect(slip__context_state(context) != SLIP_CONTEXT_READY, 0))
     return slip__launch_refused(record, slip__context_refuse_state(context, "launch"));
   if (__builtin_expect(atomic_load_explicit(&context->poison, memory_order_acquire) != NULL, 0)) {
@@ -259,11 +263,27 @@ slip_status_t slip_context_launch(slip_context_t *context, int32_t id, const sli
   return slip__launch(&record, out_ticket);
 }
 
-slip_status_t slip_launch(const slip_launch_record_t *record, slip_ticket_t **out_ticket) {
-  if (out_ticket) *out_ticket = NULL;
+// A record of another size than ours. A longer one is a newer caller's: fine as long as it asks for nothing that is unknown here.
+static slip_status_t slip__launch_resized(const slip_launch_record_t *record, slip_ticket_t **out_ticket) {
   if (!record || record->struct_size < sizeof(*record)) {
+    SLIP_RETURN_IF_ERROR(slip__latch_check("launch"));
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "the launch record is %s, expected struct_size of at least %zu",
                        record ? "too small" : "NULL", sizeof(*record));
   }
+  const unsigned char *bytes = (const unsigned char *)record;
+  for (size_t i = sizeof(*record); i < record->struct_size && !slip__latch_forked(); ++i) {
+    if (bytes[i] == 0) continue;
+    return slip__launch_refused(
+        record, SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
+                            "slip_launch_record_t.struct_size is %" PRIu32
+                            " and byte %zu is set, but this library (%s) knows %zu bytes; upgrade it or leave the newer fields zero",
+                            record->struct_size, i, SLIP_VERSION_STRING, sizeof(*record)));
+  }
+  return slip__launch(record, out_ticket);
+}
+
+slip_status_t slip_launch(const slip_launch_record_t *record, slip_ticket_t **out_ticket) {
+  if (out_ticket) *out_ticket = NULL;
+  if (__builtin_expect(!record || record->struct_size != sizeof(*record), 0)) return slip__launch_resized(record, out_ticket);
   return slip__launch(record, out_ticket);
 }

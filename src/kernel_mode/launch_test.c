@@ -215,22 +215,86 @@ SLIP_TEST(launch_refusals_leave_no_trace) {
   record = good;
   record.flags = 0x40;
   SLIP_CHECK_CODE(slip_launch(&record, &ticket), SLIP_CODE_INVALID_ARGUMENT);
+  record = good;
+  record.reserved = 3;
+  SLIP_CHECK_ERROR(slip_launch(&record, &ticket), SLIP_CODE_INVALID_ARGUMENT, "reserved is 3");
   SLIP_CHECK(ticket == NULL);
-  SLIP_CHECK_EQ(released, 10);
-  SLIP_CHECK_EQ(slip_launch_test_stats(context).refused, 9);
+  SLIP_CHECK_EQ(released, 11);
+  SLIP_CHECK_EQ(slip_launch_test_stats(context).refused, 10);
   SLIP_CHECK_EQ(slip_launch_test_stats(context).launches, 0);
   SLIP_CHECK(z[0] == 0 && z[1] == 0);
   SLIP_CHECK_OK(slip_launch(&good, NULL));
-  SLIP_CHECK_EQ(released, 11);
+  SLIP_CHECK_EQ(released, 12);
   SLIP_CHECK(z[0] == 4 && z[1] == 6);
   SLIP_CHECK_OK(slip_context_release(context, add));
   SLIP_CHECK_CODE(slip_launch(&good, NULL), SLIP_CODE_NOT_PREPARED);
-  SLIP_CHECK_EQ(released, 12);
+  SLIP_CHECK_EQ(released, 13);
   SLIP_CHECK_OK(slip_context_close(context));
   SLIP_CHECK_ERROR(slip_launch(&good, NULL), SLIP_CODE_INVALID_STATE, "CLOSED");
-  SLIP_CHECK_EQ(released, 13);
+  SLIP_CHECK_EQ(released, 14);
   slip_frame_deinitialize(&frame);
   SLIP_CHECK_OK(slip_context_destroy(context));
+}
+
+// A program built with a newer release: what it leaves zero is no request; anything else must not be left out in silence.
+SLIP_TEST(launch_longer_records_and_statistics) {
+  slip_context_t *context = slip_launch_test_open();
+  int32_t add = slip_fixture_prepare(context, slip_fixture_add());
+  float x[2] = {1, 2}, y[2] = {3, 4}, z[2] = {0};
+  uint32_t released = 0;
+  slip_frame_t frame = {0};
+  slip_ticket_t *ticket = NULL;
+  slip_fixture_frame_add(&frame, context, add, x, y, z, 2);
+  struct {
+    slip_launch_record_t record;
+    unsigned char newer[24];
+  } longer = {.record = {.struct_size = sizeof(longer),
+                         .id = add,
+                         .context = context,
+                         .frame = &frame,
+                         .stream = SLIP_STREAM_INLINE,
+                         .release = slip_launch_test_count,
+                         .user = &released}};
+  SLIP_CHECK_OK(slip_launch(&longer.record, &ticket));
+  slip_ticket_release(ticket);
+  SLIP_CHECK(z[0] == 4 && z[1] == 6);
+  SLIP_CHECK_EQ(released, 1);
+  z[0] = 0;
+  for (size_t i = 0; i < sizeof(longer.newer); ++i) {
+    char part[64];
+    longer.newer[i] = 1;
+    (void)snprintf(part, sizeof(part), "byte %zu is set", sizeof(longer.record) + i);
+    SLIP_CHECK_ERROR(slip_launch(&longer.record, &ticket), SLIP_CODE_INVALID_ARGUMENT, part);
+    longer.newer[i] = 0;
+    SLIP_CHECK(ticket == NULL);
+    SLIP_CHECK_EQ(released, 2 + i);
+    SLIP_CHECK_EQ(slip_launch_test_stats(context).refused, 1 + i);
+  }
+  longer.newer[0] = 1;
+  longer.record.struct_size = sizeof(longer.record);  // what lies behind the record is not the library's to read
+  SLIP_CHECK_OK(slip_launch(&longer.record, NULL));
+  SLIP_CHECK(z[0] == 4);
+
+  struct {
+    slip_context_stats_t stats;
+    unsigned char newer[16], behind;
+  } out;
+  memset(&out, 0xaa, sizeof(out));
+  out.stats.struct_size = (uint32_t)(sizeof(out.stats) + sizeof(out.newer));
+  SLIP_CHECK_OK(slip_context_stats(context, &out.stats));
+  SLIP_CHECK_EQ(out.stats.struct_size, sizeof(out.stats) + sizeof(out.newer));
+  SLIP_CHECK_EQ(out.stats.launches, 2);
+  for (size_t i = 0; i < sizeof(out.newer); ++i) SLIP_CHECK_EQ(out.newer[i], 0);
+  SLIP_CHECK_EQ(out.behind, 0xaa);
+  memset(&out, 0xaa, sizeof(out));
+  out.stats.struct_size = (uint32_t)offsetof(slip_context_stats_t, launches);  // an older one
+  SLIP_CHECK_OK(slip_context_stats(context, &out.stats));
+  SLIP_CHECK_EQ(out.stats.callables, 1);
+  SLIP_CHECK_EQ(out.stats.launches, UINT64_C(0xaaaaaaaaaaaaaaaa));
+  out.stats.struct_size = 3;
+  SLIP_CHECK_ERROR(slip_context_stats(context, &out.stats), SLIP_CODE_INVALID_ARGUMENT, "struct_size is 3");
+  slip_frame_deinitialize(&frame);
+  slip_launch_test_end(context);
 }
 
 SLIP_TEST(launch_frame_of_another_device_is_refused) {

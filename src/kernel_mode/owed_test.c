@@ -353,3 +353,41 @@ SLIP_TEST(owed_nothing_after_refusals_in_a_capture_cuda) {
 SLIP_TEST(owed_nothing_after_refusals_in_a_capture_ascend) {
   slip_owed_capture(SLIP_SIM_FLAVOUR_ASCEND);
 }
+
+// Nobody can tell whether the thread is in a capture, and it is: close goes on, the platform refuses, and after the capture close ends.
+static void slip_owed_untold_capture(uint32_t flavour) {
+  slip_test_allocator_t memory = SLIP_TEST_ALLOCATOR_INIT;
+  slip_context_options_t options = slip_owed_options("sim", &memory);
+  slip_sim_options_t sim = SLIP_SIM_OPTIONS_INIT;
+  slip_platform_t *platform = NULL;
+  slip_context_t *context = NULL;
+  slip_stream_t stream = NULL;
+  slip_graph_exec_t graph = NULL;
+  slip_owed_power_on("sim");
+  sim.flavour = flavour;
+  SLIP_CHECK_OK(slip_sim_reset(&sim));
+  SLIP_CHECK_OK(slip_platform_find("sim", &platform));
+  SLIP_CHECK_OK(slip_stream_create(platform, 0, &stream));
+  SLIP_CHECK_OK(slip_context_open(&options, &context));
+  SLIP_CHECK_OK(slip_sim_fail_call("thread_capture_info", 1, true));
+  SLIP_CHECK_OK(slip_stream_capture_begin(platform, stream, SLIP_CAPTURE_MODE_THREAD_LOCAL));
+  SLIP_CHECK_CODE(slip_context_close(context), SLIP_CODE_DEVICE);  // the vendor's own answer to an unsafe call
+  SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_CLOSING);
+  slip_status_t ended = slip_stream_capture_end(platform, stream, &graph);
+  SLIP_CHECK_EQ(slip_status_code(ended), flavour == SLIP_SIM_FLAVOUR_CUDA ? SLIP_CODE_DEVICE : SLIP_CODE_OK);  // cuda's was broken
+  slip_status_free(ended);
+  SLIP_CHECK_OK(slip_graph_exec_destroy(platform, graph));
+  SLIP_CHECK_OK(slip_context_close(context));  // still without an answer
+  slip_sim_fail_clear();
+  SLIP_CHECK_OK(slip_context_destroy(context));
+  SLIP_CHECK_OK(slip_stream_destroy(platform, stream));
+  slip_test_allocator_check_empty(&memory);
+  slip_owed_check_balance();
+}
+
+SLIP_TEST(owed_close_in_a_capture_that_nobody_tells_of_cuda) {
+  slip_owed_untold_capture(SLIP_SIM_FLAVOUR_CUDA);
+}
+SLIP_TEST(owed_close_in_a_capture_that_nobody_tells_of_ascend) {
+  slip_owed_untold_capture(SLIP_SIM_FLAVOUR_ASCEND);
+}

@@ -133,15 +133,31 @@ SLIP_TEST(refusal_operations_in_a_capture_do_nothing) {
   slip_fixture_free(image);
 }
 
-// Asking may fail, too: then nothing was done either.
+// Asking may fail, too: then nothing was done either. Close alone asks again, and then goes on.
 SLIP_TEST(refusal_when_the_platform_cannot_tell) {
   (void)slip_refusal_install();
-  slip_context_t *context = slip_refusal_open();
+  slip_context_t *context = slip_refusal_open(), *again = NULL;
+  slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
+  int32_t id = 5;
   slip__platform_fault_set(SLIP__PLATFORM_CALL_THREAD_CAPTURE_INFO, 1, true);
-  SLIP_CHECK_ERROR(slip_context_close(context), SLIP_CODE_DEVICE, "asking for captures before close");
-  SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_READY);
-  SLIP_CHECK_CODE(slip_context_drain(context), SLIP_CODE_DEVICE);
+  SLIP_CHECK_ERROR(slip_context_open(&options, &again), SLIP_CODE_DEVICE, "asking for captures before open");
+  SLIP_CHECK_ERROR(slip_context_prepare(context, (slip_const_bytes_t){NULL, 0}, &id), SLIP_CODE_DEVICE, "before prepare");
+  SLIP_CHECK_EQ(id, -1);
+  SLIP_CHECK_ERROR(slip_context_release(context, 0), SLIP_CODE_DEVICE, "before release");
+  SLIP_CHECK_ERROR(slip_context_drain(context), SLIP_CODE_DEVICE, "before drain");
   slip__platform_fault_clear();
+  // Once: the second answer counts.
+  slip_refusal_state = SLIP_CAPTURE_ACTIVE;
+  slip__platform_fault_set(SLIP__PLATFORM_CALL_THREAD_CAPTURE_INFO, 1, false);
+  SLIP_CHECK_ERROR(slip_context_close(context), SLIP_CODE_CAPTURE_UNSUPPORTED, "capture 77");
+  SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_READY);
+  // For good: no close could ever begin.
+  slip__platform_counters_reset();
+  slip__platform_fault_set(SLIP__PLATFORM_CALL_THREAD_CAPTURE_INFO, 1, true);
   SLIP_CHECK_OK(slip_context_close(context));
+  SLIP_CHECK_EQ(slip__platform_counter(SLIP__PLATFORM_CALL_THREAD_CAPTURE_INFO), 2);
+  slip__platform_fault_clear();
+  slip__platform_counters_stop();
+  SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_CLOSED);
   SLIP_CHECK_OK(slip_context_destroy(context));
 }
