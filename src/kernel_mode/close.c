@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Close (30.8): stages in a fixed order, each remembered by |close_stage|.
 //
+// Before the first stage, while the context is READY, the adapter's synchronize hook hands over what the framework still has in its own
+// queue. If it fails, nothing has begun and the context stays READY; except that a poisoned context, whose launches are refused anyway, is
+// closed all the same.
+//
 //   stage      does                                                   fails by   afterwards
-//   ADMISSION  state CLOSING; shuts the operations' gate              -          prepare, release, drain are refused
-//   FLUSH      the adapter's synchronize hook                         the hook   the framework's own queue has handed over all launches
+//   ADMISSION  state CLOSING; shuts the operations' gate              -          launch, prepare, release, drain are refused
 //   DRAIN      shuts the callables' gates, waits for all inside       graphs,    no thread uses what follows; owners are released
 //                                                                     device
 //   CALLABLES  unloads the residents, owed ones too                   unload     no code is loaded
@@ -38,13 +41,6 @@ static slip_status_t slip__close_admission(slip_context_t *context) {
   atomic_thread_fence(memory_order_seq_cst);
   slip__signal_raise(&context->signal);
   return slip_ok_status();
-}
-
-static slip_status_t slip__close_flush(slip_context_t *context) {
-  // A failed open never had a launch to flush.
-  bool opened = context->attempt_done && slip_status_is_ok(context->result);
-  if (!context->options.synchronize_hook || !opened) return slip_ok_status();
-  return slip_status_annotate(context->options.synchronize_hook(context->options.synchronize_user), "in the synchronize hook");
 }
 
 // The gates are shut, so that once nobody but captured and abandoned launches is inside, every thread has left launch, and |pending| can
@@ -157,13 +153,9 @@ typedef struct slip__close_stage_t {
 } slip__close_stage_t;
 
 static const slip__close_stage_t slip__close_stages[] = {
-    {"stopping admission", slip__close_admission},
-    {"flushing the framework's queue", slip__close_flush},
-    {"draining", slip__close_drain},
-    {"unloading callables", slip__close_callables},
-    {"destroying streams and events", slip__lanes_destroy},
-    {"stopping the engine", slip__close_engine},
-    {"freeing device memory", slip__close_device},
+    {"stopping admission", slip__close_admission},  {"draining", slip__close_drain},
+    {"unloading callables", slip__close_callables}, {"destroying streams and events", slip__lanes_destroy},
+    {"stopping the engine", slip__close_engine},    {"freeing device memory", slip__close_device},
     {"freeing host memory", slip__close_host},
 };
 
@@ -201,6 +193,19 @@ static slip_status_t slip__close_tell_stale(const slip_context_t *context) {
       first);
 }
 
+// While launches are still admitted: those that the hook hands over are part of what is drained.
+static slip_status_t slip__close_flush(slip_context_t *context) {
+  if (!context->options.synchronize_hook) return slip_ok_status();
+  slip_status_t status = context->options.synchronize_hook(context->options.synchronize_user);
+  if (slip_status_is_ok(status)) return status;
+  if (atomic_load_explicit(&context->poison, memory_order_acquire) == NULL) {
+    return slip_status_annotate(status, "in the synchronize hook, before the context of %s:%d was closed; it is still open, close it again",
+                                context->platform_name, context->device.ordinal);
+  }
+  slip_status_free(status);  // poisoned: the hook's launches were refused
+  return slip_ok_status();
+}
+
 // |closing| is ours. On success the context is CLOSED, which is the last access to it: whoever sees that may give the last reference back.
 static slip_status_t slip__close_run(slip_context_t *context) {
   slip_context_state_e state = slip__context_state(context);
@@ -209,12 +214,16 @@ static slip_status_t slip__close_run(slip_context_t *context) {
     atomic_store_explicit(&context->closing, 0, memory_order_release);
     return refusal;
   }
-  atomic_store_explicit(&context->state, SLIP_CONTEXT_CLOSING, memory_order_seq_cst);
   slip__context_inside_begin(context);
-  slip_status_t status = slip__context_teardown(context);
+  slip_status_t status = state == SLIP_CONTEXT_READY ? slip__close_flush(context) : slip_ok_status();
+  if (slip_status_is_ok(status)) {
+    atomic_store_explicit(&context->state, SLIP_CONTEXT_CLOSING, memory_order_seq_cst);
+    status = slip__context_teardown(context);
+    if (!slip_status_is_ok(status))
+      status = slip_status_annotate(status, "closing the context of %s:%d", context->platform_name, context->device.ordinal);
+  }
   slip__context_inside_end(context);
   if (!slip_status_is_ok(status)) {
-    status = slip_status_annotate(status, "closing the context of %s:%d", context->platform_name, context->device.ordinal);
     atomic_store_explicit(&context->closing, 0, memory_order_release);
     return status;
   }

@@ -283,7 +283,7 @@ static slip_status_t slip_context_test_hook(void *user) {
   return SLIP_STATUS(SLIP_CODE_DEVICE, "the framework's queue is broken");
 }
 
-SLIP_TEST(context_hook_failure_fails_that_stage_only) {
+SLIP_TEST(context_hook_failure_leaves_the_context_open) {
   slip_context_test_hook_t hook = {.failures = 2};
   slip_context_options_t options = slip_context_test_options();
   options.synchronize_hook = slip_context_test_hook;
@@ -291,10 +291,62 @@ SLIP_TEST(context_hook_failure_fails_that_stage_only) {
   slip_context_t *context = slip_context_test_open(&options);
   SLIP_CHECK_ERROR(slip_context_drain(context), SLIP_CODE_DEVICE, "queue is broken");
   SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_READY);
-  SLIP_CHECK_ERROR(slip_context_close(context), SLIP_CODE_DEVICE, "flushing the framework's queue");
-  SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_CLOSING);
+  SLIP_CHECK_ERROR(slip_context_close(context), SLIP_CODE_DEVICE, "it is still open");
+  SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_READY);
+  SLIP_CHECK_OK(slip_context_drain(context));
   slip_context_test_end(context);
-  SLIP_CHECK_EQ(hook.calls, 3);
+  SLIP_CHECK_EQ(hook.calls, 4);
+}
+
+SLIP_TEST(context_poisoned_closes_although_its_hook_fails) {
+  slip_context_test_hook_t hook = {.failures = 1};
+  slip_context_options_t options = slip_context_test_options();
+  options.synchronize_hook = slip_context_test_hook;
+  options.synchronize_user = &hook;
+  slip_context_t *context = slip_context_test_open(&options);
+  slip__context_poison(context, SLIP_STATUS(SLIP_CODE_DEVICE, "something broke"));
+  slip_context_test_end(context);
+  SLIP_CHECK_EQ(hook.calls, 1);
+}
+
+// A framework's queue: what is in it when close is called is launched by the hook, before admission stops.
+typedef struct slip_context_test_queue_t {
+  slip_context_t *context;
+  int32_t id;
+  float x[4], y[4], z[4];
+  uint32_t released;
+} slip_context_test_queue_t;
+
+static void slip_context_test_released(void *user) {
+  ++*(uint32_t *)user;
+}
+
+static slip_status_t slip_context_test_flush(void *user) {
+  slip_context_test_queue_t *queue = user;
+  slip_frame_t frame;
+  slip_fixture_frame_add(&frame, queue->context, queue->id, queue->x, queue->y, queue->z, 4);
+  slip_launch_record_t record = {.struct_size = (uint32_t)sizeof(record),
+                                 .id = queue->id,
+                                 .context = queue->context,
+                                 .frame = &frame,
+                                 .stream = SLIP_STREAM_INLINE,
+                                 .release = slip_context_test_released,
+                                 .user = &queue->released};
+  slip_status_t status = slip_launch(&record, NULL);
+  slip_frame_deinitialize(&frame);
+  return status;
+}
+
+SLIP_TEST(context_hook_of_close_may_launch) {
+  slip_context_test_queue_t queue = {.x = {1, 2, 3, 4}, .y = {10, 20, 30, 40}};
+  slip_context_options_t options = slip_context_test_options();
+  options.synchronize_hook = slip_context_test_flush;
+  options.synchronize_user = &queue;
+  queue.context = slip_context_test_open(&options);
+  queue.id = slip_fixture_prepare(queue.context, slip_fixture_add());
+  slip_context_test_end(queue.context);
+  for (int i = 0; i < 4; ++i) SLIP_CHECK(queue.z[i] == 11 * (float)(i + 1));
+  SLIP_CHECK_EQ(queue.released, 1);
 }
 
 SLIP_TEST(context_close_from_inside_is_refused) {

@@ -118,6 +118,12 @@ static void *fork_holding_control(void *self, void *ptr, size_t old_size, size_t
   return slip_allocator_system().control(self, ptr, old_size, new_size, alignment);
 }
 
+// Holds whoever gives memory back.
+static void *fork_holding_free(void *self, void *ptr, size_t old_size, size_t new_size, size_t alignment) {
+  if (ptr && new_size == 0) fork_hold();
+  return slip_allocator_system().control(self, ptr, old_size, new_size, alignment);
+}
+
 static int fork_count_requests(void *user) {
   slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
   slip_context_t *context = NULL;
@@ -193,20 +199,31 @@ SLIP_TEST_TIMEOUT(fork_during_an_open, 300) {
   fork_result();
 }
 
-// The other thread is inside close, in the synchronize hook: CLOSING.
-SLIP_TEST(fork_during_a_close) {
+// |other| is inside close, where |state| is.
+static void fork_held_in_close(fork_other_t *other, slip_context_state_e state) {
   fork_world_t world = {.add = 0};
+  SLIP_CHECK_OK(slip_context_open(&other->options, &other->context));
+  world.context = other->context;
+  fork_other_begin(other, fork_other_closes);
+  SLIP_CHECK_EQ(slip_context_state(other->context), state);
+  for (int end = 0; end < FORK_END_COUNT; ++end) fork_run(fork_everything_is_refused, &world, (fork_end_e)end);
+  fork_other_end(other);
+  SLIP_CHECK_EQ(slip_context_state(other->context), SLIP_CONTEXT_CLOSED);
+  SLIP_CHECK_OK(slip_context_destroy(other->context));
+  fork_result();
+}
+
+SLIP_TEST(fork_during_the_hook_of_a_close) {
   fork_other_t other = {.options = SLIP_CONTEXT_OPTIONS_INIT};
   other.options.synchronize_hook = fork_holding_hook;
-  SLIP_CHECK_OK(slip_context_open(&other.options, &other.context));
-  world.context = other.context;
-  fork_other_begin(&other, fork_other_closes);
-  SLIP_CHECK_EQ(slip_context_state(other.context), SLIP_CONTEXT_CLOSING);
-  for (int end = 0; end < FORK_END_COUNT; ++end) fork_run(fork_everything_is_refused, &world, (fork_end_e)end);
-  fork_other_end(&other);
-  SLIP_CHECK_EQ(slip_context_state(other.context), SLIP_CONTEXT_CLOSED);
-  SLIP_CHECK_OK(slip_context_destroy(other.context));
-  fork_result();
+  fork_held_in_close(&other, SLIP_CONTEXT_READY);
+}
+
+SLIP_TEST(fork_during_a_close) {
+  fork_other_t other = {.options = SLIP_CONTEXT_OPTIONS_INIT};
+  other.options.flags = SLIP_CONTEXT_SINGLE_THREAD;
+  other.options.allocator.control = fork_holding_free;
+  fork_held_in_close(&other, SLIP_CONTEXT_CLOSING);
 }
 
 // A close that failed is owed by the parent; its child has nothing to do with it.
