@@ -43,7 +43,7 @@ typedef struct slip_bytes_t {
 // A memory allocator, passed by value. |control| does all three operations, told apart by its arguments:
 //   allocate: |ptr| NULL, |new_size| > 0;  resize: both set (|alignment| as at allocation);  free: |new_size| 0, returns NULL.
 // Returns NULL when memory is short. |old_size| is exact. |alignment| is a power of two, at least sizeof(void *).
-// Must be callable from any thread.
+// Must be callable from any thread, and must not call the library: locks are held.
 typedef struct slip_allocator_t {
   void *self;
   void *(*control)(void *self, void *ptr, size_t old_size, size_t new_size, size_t alignment);

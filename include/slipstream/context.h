@@ -138,9 +138,9 @@ typedef struct slip_launch_record_t {
   uint32_t flags;             // slip_launch_bits_e
   uint32_t reserved;          // 0
   // Called exactly once, on any thread, after the device is done with the launch's tensors, or before return if the launch was refused. May
-  // be NULL. Should not call into the context: what would wait there is refused (drain, close and wait: INVALID_STATE; a launch that finds
-  // no room: BUSY). After an asynchronous launch it runs in whichever call finds the launch finished: the next launch, wait, query, drain or
-  // close.
+  // be NULL. Should not call into the context: what would wait there is refused (drain, close, wait and bind: INVALID_STATE; a launch that
+  // finds no room: BUSY). After an asynchronous launch it runs in whichever call finds the launch finished: the next launch, wait, query,
+  // drain or close.
   void (*release)(void *user);
   void *user;
 } slip_launch_record_t;

@@ -161,9 +161,25 @@ static const slip__close_stage_t slip__close_stages[] = {
 
 static const uint32_t slip__close_stage_count = (uint32_t)(sizeof(slip__close_stages) / sizeof(slip__close_stages[0]));
 
+// A platform that cannot tell is asked once more. If it still cannot, close goes on, as nothing else does: an open, a prepare or a drain
+// that is refused costs nothing, but a close that can never begin would keep the device for the life of the process. If there was a capture
+// after all, the platform refuses or breaks it itself, and close is owed.
+static slip_status_t slip__close_refuse_capture(const slip_context_t *context) {
+  slip_status_t status = slip_ok_status();
+  for (int asked = 0; asked < 2; ++asked) {
+    slip_status_free(status);
+    status = slip__context_refuse_capture(context->platform, "close");
+    if (slip_status_is_ok(status) || slip_status_code(status) == SLIP_CODE_CAPTURE_UNSUPPORTED) return status;
+  }
+  slip_status_free(status);
+  return slip_ok_status();
+}
+
 static slip_status_t slip__close_stages_run(slip_context_t *context) {
   const uint32_t count = slip__close_stage_count;
   for (; context->close_stage < count; ++context->close_stage) {
+    // Draining may have taken long: what somebody has begun to capture meanwhile, giving back would break.
+    if (context->platform_used && context->close_stage > 0) SLIP_RETURN_IF_ERROR(slip__close_refuse_capture(context));
     const slip__close_stage_t *stage = &slip__close_stages[context->close_stage];
     SLIP_RETURN_IF_ERROR_ANNOTATED(stage->run(context), "while %s (stage %" PRIu32 " of %" PRIu32 "); what is left is kept, close again",
                                    stage->name, context->close_stage + 1, count);
@@ -232,20 +248,6 @@ static slip_status_t slip__close_run(slip_context_t *context) {
   slip__context_forget(context);
   atomic_store_explicit(&context->state, SLIP_CONTEXT_CLOSED, memory_order_release);
   return status;
-}
-
-// A platform that cannot tell is asked once more. If it still cannot, close goes on, as nothing else does: an open, a prepare or a drain
-// that is refused costs nothing, but a close that can never begin would keep the device for the life of the process. If there was a capture
-// after all, the platform refuses or breaks it itself, and close is owed.
-static slip_status_t slip__close_refuse_capture(const slip_context_t *context) {
-  slip_status_t status = slip_ok_status();
-  for (int asked = 0; asked < 2; ++asked) {
-    slip_status_free(status);
-    status = slip__context_refuse_capture(context->platform, "close");
-    if (slip_status_is_ok(status) || slip_status_code(status) == SLIP_CODE_CAPTURE_UNSUPPORTED) return status;
-  }
-  slip_status_free(status);
-  return slip_ok_status();
 }
 
 slip_status_t slip_context_close(slip_context_t *context) {

@@ -308,7 +308,10 @@ slip_status_t slip_context_drain(slip_context_t *context) {
     status = slip__tickets_drain(context);
   }
   if (slip_status_is_ok(status)) {
-    SLIP__CONTEXT_BOUND(status, context, slip__registry_sweep(context));
+    // Asked again: what another thread has begun to capture meanwhile, unloading would break. It is owed then.
+    slip_status_t capture = slip__context_refuse_capture(context->platform, "drain");
+    if (slip_status_is_ok(capture)) SLIP__CONTEXT_BOUND(status, context, slip__registry_sweep(context));
+    slip_status_free(capture);
   }
   slip__context_leave(context);
   return status;

@@ -8,6 +8,7 @@
 #include "base/allocator.h"
 #include "kernel_mode/latch.h"
 #include "kernel_mode/launch.h"
+#include "kernel_mode/ticket.h"
 
 _Static_assert(_Alignof(slip_otensor_t) <= sizeof(slip__graph_arguments_t), "tensors follow the stamp");
 
@@ -205,6 +206,10 @@ slip_status_t slip_graph_bind(slip_graph_t *graph, uint32_t node, const slip_fra
   if (node >= graph->node_count) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "the graph has %" PRIu32 " nodes, hence no node %" PRIu32 " to bind", graph->node_count,
                        node);
+  }
+  // A bind that waits for a version holds the lock, and what it waits for may be retired only after that release.
+  if (slip__ticket_releasing(graph->context)) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_STATE, "a graph was bound in an owner's release, which cannot wait for replays; bind after it");
   }
   slip__frame_view_t view;
   const slip__graph_node_t *target = &graph->nodes[node];

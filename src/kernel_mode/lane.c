@@ -271,6 +271,8 @@ static slip_status_t slip__lane_join_one(const slip__submission_t *s, slip_strea
 // After |failed|: what has been forked off the caller's stream goes back to it.
 static slip_status_t slip__lane_join(const slip__submission_t *s, slip__lane_step_e failed) {
   slip_status_t status = slip_ok_status();
+  // Nothing can be joined to a stream that captures by now: the attempt would break that capture.
+  if (s->moved && s->capture == 0) return status;
   if (failed > SLIP__LANE_WAIT_STAGED) status = slip__lane_join_one(s, s->lane->compute, SLIP__LANE_RAN);
   if (failed > SLIP__LANE_WAIT_IN) status = slip_status_join(status, slip__lane_join_one(s, s->lane->control, SLIP__LANE_OUT));
   return slip_status_annotate(status,
@@ -282,8 +284,10 @@ static slip_status_t slip__lane_join(const slip__submission_t *s, slip__lane_ste
 
 static slip_status_t slip__lane_refuse_moved(const slip__submission_t *s) {
   if (s->capture == 0) {
-    return SLIP_STATUS(SLIP_CODE_INVALID_STATE,
-                       "another thread began a capture on the stream while the launch was being enqueued; launch before or in the capture");
+    return SLIP_STATUS(
+        SLIP_CODE_INVALID_STATE,
+        "another thread began a capture on the stream while the launch was being enqueued%s; launch before or in the capture",
+        s->step > SLIP__LANE_WAIT_IN ? ": it runs, but nothing on the stream is ordered after it" : "");
   }
   return SLIP_STATUS(SLIP_CODE_INVALID_STATE,
                      "capture %" PRIu64
@@ -304,7 +308,8 @@ static slip_status_t slip__lane_ask_capture(const slip__submission_t *s, slip_st
 static slip_status_t slip__lane_look(const slip__submission_t *s, slip__lane_step_e step) {
   bool same = true, broken = false;
   if (!slip__context_captures(s->context)) return slip_ok_status();
-  if (step == SLIP__LANE_WAIT_IN) SLIP_RETURN_IF_ERROR(slip__lane_ask_capture(s, s->stream, &same, &broken));
+  if (step == SLIP__LANE_WAIT_IN || (step == SLIP__LANE_WAIT_OUT && !s->capture))
+    SLIP_RETURN_IF_ERROR(slip__lane_ask_capture(s, s->stream, &same, &broken));
   if (step == SLIP__LANE_WAIT_OUT && s->capture) {
     SLIP_RETURN_IF_ERROR(slip__lane_ask_capture(s, s->lane->control, &same, &broken));
     // Release: pairs with the acquire of slip__lane_run.

@@ -47,9 +47,12 @@
 // In no case is there a handle, and the owner is released exactly once. Where the table says poisoned: not if the step failed since the
 // capture of the caller's stream was begun, ended or broken by another thread (INVALID_STATE).
 //
-// Captures that change under a launch. Nothing locks a stream's capture, so two questions find out, each asked where the answer stays true:
+// Captures that change under a launch. Nothing locks a stream's capture, so questions find out, asked where the answer stays true:
 //
 //   asked                    about             tells
+//   before 11, eager         caller's stream   whether it captures by now: the wait would break that capture. (A capture that begins
+//   between
+//                                              the question and 11 is broken all the same.)
 //   between 1 and 2          caller's stream   whether IN belongs to the launch's capture (eager: to none), hence what control joins at 2.
 //                                              Of a capture that was over by then the wait itself is refused
 //   between 10 and 11, or    control           captured: whether 3 to 10 were all recorded, since a stream leaves its capture only with the

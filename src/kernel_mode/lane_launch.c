@@ -88,6 +88,17 @@ static slip_status_t slip__lane_captured_failed(slip__lane_call_t *call, const s
   return status;
 }
 
+// |status|, unless the capture was ended or broken meanwhile: then that. Consumes it.
+static slip_status_t slip__lane_refuse_ended(const slip__lane_call_t *call, uint64_t capture, slip_status_t status) {
+  slip_capture_info_t info = {SLIP_CAPTURE_NONE, 0, 0};
+  slip_status_t asked = slip_stream_capture_info(call->context->platform, call->record->stream, &info);
+  bool same = !slip_status_is_ok(asked) || (info.id == capture && info.state == SLIP_CAPTURE_ACTIVE);
+  slip_status_free(asked);
+  if (same) return status;
+  return slip_status_join(
+      SLIP_STATUS(SLIP_CODE_INVALID_STATE, "capture %" PRIu64 " was ended or broken by another thread; launch again", capture), status);
+}
+
 static slip_status_t slip__lane_submit_captured(slip__lane_call_t *call, slip__lane_t *lane, uint64_t capture, slip_ticket_t *ticket) {
   // Before the graph has it, which may be gone at any time.
   atomic_store_explicit(&ticket->holders, 2, memory_order_relaxed);
@@ -95,7 +106,7 @@ static slip_status_t slip__lane_submit_captured(slip__lane_call_t *call, slip__l
   if (!slip_status_is_ok(status)) {
     slip__lane_drop(call, ticket);
     slip__tickets_revoke_captured(call->context);
-    return slip_status_annotate(status, "tying the launch to the capture");
+    return slip_status_annotate(slip__lane_refuse_ended(call, capture, status), "tying the launch to the capture");
   }
   call->enqueued = true;  // the ticket is the capture's: it cannot be taken back
   slip__submission_t submission = {

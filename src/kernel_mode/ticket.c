@@ -389,7 +389,8 @@ static slip__ticket_state_e slip__ticket_state(const slip_ticket_t *ticket) {
 // and told by close.
 static void slip__ticket_sweep(slip_context_t *context) {
   if (atomic_load_explicit(&context->registry.sweep_wanted, memory_order_acquire) == 0) return;
-  slip_status_t status = slip__context_enter(context, "sweep");
+  // Asked again: a capture may have begun while the caller waited, which unloading would break.
+  slip_status_t status = slip__context_enter_outside_capture(context, "sweep");
   if (slip_status_is_ok(status)) {
     SLIP__CONTEXT_BOUND(status, context, slip__registry_sweep(context));
     slip__context_leave(context);

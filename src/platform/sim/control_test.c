@@ -133,6 +133,23 @@ SLIP_TEST(sim_control_modules_belong_to_a_device) {
   free(object.data);
 }
 
+// As it frees memory. The cuda flavour breaks the capture.
+SLIP_TEST(sim_control_modules_stay_while_a_capture_lasts) {
+  slip_platform_t *sim = control_sim();
+  slip_module_t module = NULL;
+  slip_stream_t stream = NULL;
+  slip_graph_exec_t graph = NULL;
+  slip_bytes_t object = slip_test_object_build("int value(void) { return 1; }");
+  SLIP_CHECK_OK(slip__platform_module_load(sim, 0, (slip_const_bytes_t){object.data, object.size}, &module));
+  free(object.data);
+  SLIP_CHECK_OK(slip_stream_create(sim, 0, &stream));
+  SLIP_CHECK_OK(slip_stream_capture_begin(sim, stream, SLIP_CAPTURE_MODE_THREAD_LOCAL));
+  SLIP_CHECK_ERROR(slip__platform_module_unload(sim, module), SLIP_CODE_DEVICE, "module_unload is not allowed");
+  SLIP_CHECK_ERROR(slip_stream_capture_end(sim, stream, &graph), SLIP_CODE_DEVICE, "broken by module_unload");
+  SLIP_CHECK_OK(slip__platform_module_unload(sim, module));
+  SLIP_CHECK_OK(slip_stream_destroy(sim, stream));
+}
+
 SLIP_TEST(sim_control_counts_calls) {
   slip_platform_t *sim = control_sim();
   SLIP_CHECK_OK(slip_sim_reset(NULL));

@@ -118,6 +118,7 @@ slip_status_t slip__sim_module_unload(slip_module_t module) {
   int32_t device = module->device;
   SLIP_RETURN_IF_ERROR(slip__sim_check_device(device));
   SLIP_RETURN_IF_ERROR(slip__sim_check_current(device, "module_unload"));
+  SLIP_RETURN_IF_ERROR(slip__sim_check_unsafe("module_unload"));
   slip__sim_module_check_use(module, device);
   if (!slip__sim_module_take(module))
     return slip__sim_error(SLIP__SIM_INVALID_HANDLE, "module_unload was given a module that another thread is unloading");
