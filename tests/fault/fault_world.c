@@ -277,3 +277,11 @@ void fault_world_end(fault_world_t *world, const fault_rest_t *rest) {
   for (int r = 0; r < FAULT_RESOURCES; ++r) fault_leak(world, names[r], world->taken[r], world->given[r]);
   fault_world_check_nothing_left(world, rest);
 }
+
+void fault_world_end_after_reset(fault_world_t *world, const fault_rest_t *rest) {
+  fault_world_unframe(world);
+  // Page-locked memory is the host's.
+  fault_check(world, slip_host_free(world->platform, world->host), SLIP_CODE_OK, "freeing page-locked memory");
+  slip__platform_log_set(NULL, NULL);
+  fault_world_check_nothing_left(world, rest);
+}

@@ -90,6 +90,8 @@ void fault_world_prepare_add(fault_world_t *world);
 void fault_world_build_frames(fault_world_t *world);
 // Ends the capture, gives everything back, closes (|close_code| is what close must return), destroys, and looks for what is left.
 void fault_world_end(fault_world_t *world, const fault_rest_t *rest);
+// After the context was closed and destroyed on a device that was reset: what the caller had there is gone.
+void fault_world_end_after_reset(fault_world_t *world, const fault_rest_t *rest);
 // Its first half: all of the caller's that refers to the context but the context itself.
 void fault_world_let_go(fault_world_t *world);
 // What must be true of every end, unless somebody reset the device.
