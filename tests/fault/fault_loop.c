@@ -126,6 +126,25 @@ static void fault_finish(const fault_operation_t *operation, fault_world_t *worl
   if (slip_context_initialized(world->context)) fault_use(world, world->poisoned);
 }
 
+// Without a fault: does it work, and which calls does it make?
+static void fault_none(const fault_operation_t *operation, const fault_variant_t *variant, const fault_rest_t *rest, fault_counts_t *counts,
+                       bool out_used[FAULT_KINDS]) {
+  fault_world_t world;
+  char what[200];
+  (void)snprintf(what, sizeof(what), "%s (%s) without a fault", operation->name, variant->name);
+  fault_world_begin(&world, variant, what);
+  if (operation->opened) fault_world_open(&world);
+  if (operation->begin) operation->begin(&world);
+  fault_watch(&world.plan);
+  slip_status_t status = operation->run(&world);
+  fault_unwatch(&world.plan, out_used);
+  fault_judge(operation, &world, false, status);
+  fault_finish(operation, &world);
+  fault_world_end(&world, rest);
+  counts->leaks += world.leaks;
+  counts->wrong += world.wrong;
+}
+
 // Returns whether the fault hit.
 static bool fault_one(const fault_operation_t *operation, const fault_variant_t *variant, fault_t fault, uint64_t nth,
                       const fault_rest_t *rest, fault_counts_t *counts) {
@@ -180,7 +199,13 @@ static void fault_cell(const fault_operation_t *operation, const fault_variant_t
 
 static void fault_cells(const fault_operation_t *operation, const fault_variant_t *variant, fault_progress_t *progress) {
   fault_rest_t rest = fault_rest();
-  for (; progress->cell < FAULT_CELLS; ++progress->cell) fault_cell(operation, variant, &rest, progress);
+  bool used[FAULT_KINDS];
+  (void)alarm(FAULT_SECONDS);
+  progress->nth = 0;
+  fault_none(operation, variant, &rest, &progress->counts, used);
+  for (; progress->cell < FAULT_CELLS; ++progress->cell) {
+    if (used[progress->cell / 2]) fault_cell(operation, variant, &rest, progress);
+  }
   progress->finished = true;
 }
 
@@ -213,7 +238,7 @@ static bool fault_wait(pid_t child, const char *what, fault_progress_t *progress
     ++progress->counts.wrong;
   }
   ++progress->cell;
-  return progress->finished || progress->cell >= FAULT_CELLS;
+  return progress->finished || progress->cell >= FAULT_CELLS || progress->nth == 0;  // 0: not even without a fault
 }
 
 static void fault_try_variant(const fault_operation_t *operation, const fault_variant_t *variant, fault_counts_t *total) {
@@ -274,4 +299,6 @@ void fault_try(const char *name, uint64_t least) {
   }
   fault_report(&total);
   if (!only) SLIP_CHECK(total.faults * fault_stride() >= least);
+  // What has nothing that can fail: a fault there would be a new dependency.
+  if (least == 0) SLIP_CHECK_EQ(total.faults, 0);
 }

@@ -10,7 +10,7 @@ typedef struct fault_counts_t {
 } fault_counts_t;
 
 // Tries the operation |name| in all its variants and prints the counts; fails the test unless all but |faults| are 0 and those are at least
-// |least| (fewer where the run is thinned out).
+// |least| (fewer where the run is thinned out); |least| 0: there are none at all.
 void fault_try(const char *name, uint64_t least);
 
 // Runs |body| in a child with a time-out, and adds what it counted.

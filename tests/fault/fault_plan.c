@@ -123,3 +123,27 @@ bool fault_disarm(fault_plan_t *plan) {
   }
   return plan->hits > 0;
 }
+
+// --- watching ----------------------------------------------------------------------------------------------------------------------------
+
+void fault_watch(fault_plan_t *plan) {
+  plan->fault = (fault_t){FAULT_ALLOCATION, 0, false};
+  plan->hits = 0;
+  slip_test_allocator_fail(plan->memory, 0, false);
+  plan->requests = plan->memory->requests;
+  plan->mallocs = slip_test_malloc_count();
+  slip__platform_counters_reset();
+  plan->system = (slip__os_fault_plan_t){.kinds = SLIP__OS_CALL_ALL};
+  slip__os_fault_set(&plan->system);
+}
+
+void fault_unwatch(fault_plan_t *plan, bool out_used[FAULT_KINDS]) {
+  slip__os_fault_set(NULL);
+  slip__platform_counters_stop();
+  out_used[0] = plan->memory->requests > plan->requests;
+  out_used[1] = slip_test_malloc_count() > plan->mallocs;
+  for (uint32_t call = 0; call < SLIP__PLATFORM_CALL_COUNT; ++call)
+    out_used[2 + call] = slip__platform_counter((slip__platform_call_e)call) > 0;
+  for (uint32_t call = 0; call < SLIP__OS_CALL_COUNT; ++call)
+    out_used[2 + SLIP__PLATFORM_CALL_COUNT + call] = atomic_load(&plan->system.seen) > 0;
+}

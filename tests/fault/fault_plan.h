@@ -43,8 +43,14 @@ typedef struct fault_plan_t {
   uint64_t nth;
   slip_test_allocator_t *memory;
   slip__os_fault_plan_t system;
-  uint64_t hits;  // of the calls, those that failed; once disarmed
+  uint64_t requests, mallocs;  // before a watch
+  uint64_t hits;               // of the calls, those that failed; once disarmed
 } fault_plan_t;
+
+// Nothing fails, and all calls are counted.
+void fault_watch(fault_plan_t *plan);
+// Ends that: of which kinds there were calls. Calls of the system are not told apart.
+void fault_unwatch(fault_plan_t *plan, bool out_used[FAULT_KINDS]);
 
 void fault_arm(fault_plan_t *plan, fault_t fault, uint64_t nth);
 // True if it hit anything.
