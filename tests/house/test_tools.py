@@ -162,7 +162,7 @@ class DocBlocks(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="slip-blocks-")
         self.runner = doc_blocks.Runner(self.folder)
-        self.runner.folder_for = lambda page: self.folder
+        self.runner.folder_for = lambda page, content: self.folder
         self.root, doc_blocks.ROOT = doc_blocks.ROOT, self.folder
         self.runner.report = self.record
         self.outcomes = []

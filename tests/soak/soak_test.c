@@ -97,7 +97,7 @@ static void soak_launch(soak_t *s, uint64_t number) {
 
 SLIP_TEST_TIMEOUT(soak_launches_keep_memory_flat, 1500) {
   static soak_t s = {.memory = SLIP_TEST_ALLOCATOR_INIT};
-  uint64_t launches = soak_size("SLIP_SOAK_LAUNCHES", 1000000), warm = launches / 10;
+  uint64_t launches = soak_size("SLIP_SOAK_LAUNCHES", 10000000), warm = launches / 10;
   for (int i = 0; i < 8; ++i) {
     s.x[i] = (float)i;
     s.y[i] = (float)(10 * i);
