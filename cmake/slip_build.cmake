@@ -139,7 +139,7 @@ function(slip_finish_tests)
     string(REPLACE "|" ";" list "${packed}")
     cmake_parse_arguments(arg "" "NAME;SUITE;TIMEOUT" "SOURCES;LIBS;ARGS;DEPENDS" ${list})
     if(NOT arg_TIMEOUT)
-      set(arg_TIMEOUT 300)
+      set(arg_TIMEOUT 900)
     endif()
     add_executable(${arg_NAME} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/runner/runner.c ${PROJECT_SOURCE_DIR}/tests/runner/test_allocator.c
       ${PROJECT_SOURCE_DIR}/tests/runner/test_malloc.c)

@@ -69,8 +69,8 @@ typedef struct slip_context_options_t {
   uint32_t flags;                   // slip_context_bits_e
   uint32_t reserved;
   slip_allocator_t allocator;  // {NULL, NULL}: the system's
-  // Called by close and drain before anything else, to hand over what a framework still has in its own queue; may be NULL. It may launch; it
-  // must not call close or drain (INVALID_STATE). If it fails, that drain or close returns its failure and the context stays as it was
+  // Called by close and drain before anything else, to hand over what a framework still has in its own queue; may be NULL. It may launch;
+  // it must not call close or drain (INVALID_STATE). If it fails, that drain or close returns its failure and the context stays as it was
   // (a poisoned one is closed all the same).
   slip_status_t (*synchronize_hook)(void *user);
   void *synchronize_user;

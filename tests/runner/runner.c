@@ -240,7 +240,7 @@ static int slip_test_usage(const char *program) {
 
 int main(int argc, char **argv) {
   const char *filter = "";
-  uint32_t timeout_s = 60, repeat = 1;
+  uint32_t timeout_s = 180, repeat = 1;
   bool list = false, no_fork = false;
   for (int i = 1; i < argc; ++i) {
     bool more = i + 1 < argc;
