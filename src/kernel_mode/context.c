@@ -309,9 +309,13 @@ slip_status_t slip_context_drain(slip_context_t *context) {
   }
   if (slip_status_is_ok(status)) {
     // Asked again: what another thread has begun to capture meanwhile, unloading would break. It is owed then.
-    slip_status_t capture = slip__context_refuse_capture(context->platform, "drain");
-    if (slip_status_is_ok(capture)) SLIP__CONTEXT_BOUND(status, context, slip__registry_sweep(context));
-    slip_status_free(capture);
+    status = slip__context_refuse_capture(context->platform, "drain");
+    if (slip_status_code(status) == SLIP_CODE_CAPTURE_UNSUPPORTED) {
+      slip_status_free(status);
+      status = slip_ok_status();
+    } else if (slip_status_is_ok(status)) {
+      SLIP__CONTEXT_BOUND(status, context, slip__registry_sweep(context));
+    }
   }
   slip__context_leave(context);
   return status;
