@@ -26,7 +26,7 @@ const cli_explain_page_t cli_explain_pages[] = {
    "Correct the call. The sentence names the parameter, what was expected, what came, and the remedy. A retry of the same call gives the same answer."},
   {SLIP_CODE_INVALID_STATE,
    "The call is right, but not now: the object is in a state in which it cannot be done.",
-   "Nothing happened. The sentence names the state that the object is in.",
+   "Nothing happened. The sentence names the state that the object is in. One exception: a launch in the middle of which another thread began a capture of its stream may run; the sentence says so, and nothing on the stream is ordered after it.",
    "Bring the object into the right state: repeat the close, end the capture, return from the callback; then call again. A retry without that is of no use."},
   {SLIP_CODE_MODE_CONFLICT,
    "A process is in one mode for its whole life. The first claim decides; this one asked for the other mode.",
