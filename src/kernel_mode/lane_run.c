@@ -10,6 +10,7 @@
 #include "kernel_mode/lane.h"
 #include "kernel_mode/launch.h"
 #include "kernel_mode/ticket.h"
+#include "platform/label.h"
 #include "slipstream/signature.h"
 
 // The bytes that any element access touches. The frame has checked that they do not overflow.
@@ -25,6 +26,27 @@ static uint64_t slip__lane_span(const slip_ktensor_t *view, void **out_begin) {
   }
   *out_begin = (unsigned char *)view->data + low * size;
   return (uint64_t)((high - low + 1) * size);
+}
+
+// The label is for the messages of a platform that finds a mistake there; where it says nothing of its own, the status names the place.
+static slip_status_t slip__lane_reach(slip_context_t *context, const slip__registration_t *registration, const char *tensor, void *address,
+                                      uint64_t size_bytes, uint32_t access, void **out_view) {
+  const char *callable = registration->object->entries[0].name;
+  slip__platform_label = (slip__platform_label_t){.callable = callable, .tensor = tensor};
+  slip_status_t status = slip__platform_device_map(context->platform, context->device.ordinal, address, size_bytes, access, out_view);
+  slip__platform_label = (slip__platform_label_t){0};
+  if (slip_status_is_ok(status) || strstr(slip_status_message(status), callable)) return status;
+  return tensor ? slip_status_annotate(status, "reaching tensor \"%s\" of callable \"%s\"", tensor, callable)
+                : slip_status_annotate(status, "reaching the arguments of callable \"%s\"", callable);
+}
+
+// A broken device answers every call with the same fault: it is told once.
+static slip_status_t slip__lane_join(slip_status_t first, slip_status_t second) {
+  if (slip_status_is_ok(first) || slip_status_code(first) != slip_status_code(second) ||
+      slip_status_platform_code(first) != slip_status_platform_code(second))
+    return slip_status_join(first, second);
+  slip_status_free(second);
+  return first;
 }
 
 // What the call has mapped so far: tensor |i| lies at |address[i]| of the device.
@@ -48,9 +70,8 @@ static slip_status_t slip__lane_map_tensor(slip__lane_mapping_t *mapping, const 
   mapping->access[i] = slip__lane_access(param->direction);
   mapping->sizes[i] = slip__lane_span(&tensor->view, &mapping->addresses[i]);
   if (mapping->sizes[i] > 0) {
-    SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_device_map(mapping->context->platform, mapping->context->device.ordinal,
-                                                             mapping->addresses[i], mapping->sizes[i], mapping->access[i], &view),
-                                   "reaching tensor \"%s\"", param->name);
+    SLIP_RETURN_IF_ERROR(slip__lane_reach(mapping->context, mapping->registration, param->name, mapping->addresses[i], mapping->sizes[i],
+                                          mapping->access[i], &view));
     ptrdiff_t distance = (ptrdiff_t)((uintptr_t)view - (uintptr_t)mapping->addresses[i]);
     tensor->view.data = (void *)((uintptr_t)tensor->view.data + (uintptr_t)distance);
     tensor->storage = (void *)((uintptr_t)tensor->storage + (uintptr_t)distance);
@@ -73,8 +94,8 @@ static slip_status_t slip__lane_unmap(const slip__lane_mapping_t *mapping) {
   slip_status_t status = slip_ok_status();
   for (uint32_t i = 0; i < mapping->mapped; ++i) {
     if (mapping->sizes[i] == 0) continue;
-    status = slip_status_join(status, slip__platform_device_unmap(mapping->context->platform, mapping->context->device.ordinal,
-                                                                  mapping->addresses[i], mapping->sizes[i], mapping->access[i]));
+    status = slip__lane_join(status, slip__platform_device_unmap(mapping->context->platform, mapping->context->device.ordinal,
+                                                                 mapping->addresses[i], mapping->sizes[i], mapping->access[i]));
   }
   return status;
 }
@@ -84,9 +105,7 @@ static slip_status_t slip__lane_fetch(slip_context_t *context, const slip__regis
   size_t tensors = registration->tensor_count * sizeof(slip_otensor_t), scalars = registration->scalar_count * sizeof(uint64_t);
   void *view = NULL;
   if (tensors + scalars == 0) return slip_ok_status();
-  SLIP_RETURN_IF_ERROR_ANNOTATED(
-      slip__platform_device_map(context->platform, context->device.ordinal, block, tensors + scalars, SLIP_MAP_READ, &view),
-      "reaching the arguments");
+  SLIP_RETURN_IF_ERROR(slip__lane_reach(context, registration, NULL, block, tensors + scalars, SLIP_MAP_READ, &view));
   memcpy(slot->tensors, view, tensors);
   memcpy(slot->scalars, (const unsigned char *)view + tensors, scalars);
   return slip__platform_device_unmap(context->platform, context->device.ordinal, block, tensors + scalars, SLIP_MAP_READ);
@@ -101,7 +120,7 @@ static slip_status_t slip__lane_execute(slip_ticket_t *ticket, slip__slot_t *slo
   if (slip_status_is_ok(status)) status = slip__launch_run(context, slot, registration, slot->tensors, slot->scalars);
   slip_status_t unmapped = slip__lane_unmap(&mapping);
   slip__launch_poison_if_undefined(context, unmapped);
-  return slip_status_join(status, unmapped);
+  return slip__lane_join(status, unmapped);
 }
 
 void slip__lane_run(void *user) {

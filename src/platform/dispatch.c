@@ -6,7 +6,10 @@
 #include "os/fork.h"
 #include "os/thread.h"
 #include "platform/build.h"
+#include "platform/label.h"
 #include "platform/watch.h"
+
+_Thread_local slip__platform_label_t slip__platform_label;
 
 // --- loading
 

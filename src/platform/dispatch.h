@@ -47,7 +47,7 @@
   X(DEVICE_UNMAP, device_unmap, OPTIONAL, DEVICE)               \
   X(MODULE_LOAD, module_load, REQUIRED, OUT_OF_MEMORY)          \
   X(MODULE_UNLOAD, module_unload, REQUIRED, DEVICE)             \
-  X(MODULE_SYMBOL, module_symbol, REQUIRED, NOT_FOUND)          \
+  X(MODULE_SYMBOL, module_symbol, REQUIRED, DEVICE)             \
   X(THREAD_CAPTURE_INFO, thread_capture_info, OPTIONAL, DEVICE) \
   X(CAPTURE_BEGIN, capture_begin, OPTIONAL, DEVICE)             \
   X(CAPTURE_END, capture_end, OPTIONAL, DEVICE)                 \

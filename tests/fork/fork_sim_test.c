@@ -196,6 +196,9 @@ static int fork_sim_refuses_the_parents(const fork_sim_t *sim) {
   FORK_SIM_REFUSED(slip_memory_free(platform, 0, sim->x));
   FORK_SIM_REFUSED(slip_host_free(platform, sim->pinned));
   FORK_SIM_REFUSED(slip_stream_destroy(platform, stream));
+  FORK_SIM_REFUSED(slip_event_query(platform, sim->event));
+  FORK_SIM_REFUSED(slip_event_synchronize(platform, sim->event));
+  FORK_SIM_REFUSED(slip_event_destroy(platform, sim->event));
   return graph ? 52 : 0;
 }
 
@@ -207,7 +210,7 @@ static int fork_sim_works_afresh(const fork_sim_t *sim) {
   void *memory = NULL;
   char text[256];
   FORK_SIM_WORKS(slip_sim_statistics(&left));
-  if (left.streams + left.allocations + left.host_allocations + left.modules + left.graphs + left.captures != 0) return 53;
+  if (left.streams + left.events + left.allocations + left.host_allocations + left.modules + left.graphs + left.captures != 0) return 53;
   if (slip_sim_violation(0, text, sizeof(text)) > 0) (void)fprintf(stderr, "violation: %s\n", text);
   if (slip_sim_violation_count() != 0) return 54;
   if (slip_sim_lifecycle_calls() != 0 || slip_sim_call_count("stream_create") == 0) return 55;

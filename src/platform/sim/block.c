@@ -22,6 +22,7 @@ typedef struct slip__sim_space_t {
   uint64_t range;
   uintptr_t next;  // where the next allocation may begin
   uint64_t live_bytes;
+  uint64_t placed;            // allocations so far: the same ones get the same patterns, wherever they lie
   slip__sim_block_t *oldest;  // of the quarantine
   slip__sim_block_t *youngest;
   uint64_t quarantined_bytes;  // of those that still have bytes
@@ -103,8 +104,9 @@ bool slip__sim_block_intact(slip__sim_block_t *block, const char *call) {
     intact = false;
     long long at = side == 0 ? (long long)damage - SLIP__SIM_GUARD : (long long)(block->size + damage);
     slip__sim_violation(block->device, block->device >= 0, SLIP__SIM_ILLEGAL_ADDRESS,
-                        "%s found a write out of bounds: byte %lld of the %s allocation of %llu bytes at %p was overwritten", call, at,
-                        block->device >= 0 ? "device" : "page-locked", (unsigned long long)block->size, (void *)block->address);
+                        "%s found a write out of bounds: byte %lld of the %s allocation of %llu bytes at %p was overwritten; correct the "
+                        "code that writes past what it was given",
+                        call, at, block->device >= 0 ? "device" : "page-locked", (unsigned long long)block->size, (void *)block->address);
     slip__sim_guard_write(guard);
   }
   return intact;
@@ -295,7 +297,7 @@ slip_status_t slip__sim_block_place(slip__sim_block_t *block) {
   } else {
     SLIP_RETURN_IF_ERROR(slip__sim_block_choose_address(space, block));
   }
-  block->key = slip__sim_random(block->address, 0);
+  block->key = slip__sim_random((uint64_t)'m' << 56 | (uint64_t)(uint32_t)block->device, space->placed++);
   slip__sim_space_insert(space, block);
   return slip_ok_status();
 }

@@ -27,13 +27,15 @@
 typedef struct slip__sim_block_t {
   uintptr_t address;
   uint64_t size;
-  uint8_t *bytes;    // NULL: given back while in quarantine
-  uint8_t *defined;  // byte g: of bytes 8g to 8g+7 those that were written; NULL: page-locked
-  uint64_t key;      // of the pattern
-  int32_t device;    // or SLIP__SIM_PINNED
-  uint32_t epoch;    // slip__fork_epoch() of the process that allocated
-  uint32_t uses;     // copies and functions that use the bytes at this moment
-  uint32_t holds;    // enqueued operations that will
+  uint8_t *bytes;                // NULL: given back while in quarantine
+  uint8_t *defined;              // byte g: of bytes 8g to 8g+7 those that were written; NULL: page-locked
+  uint64_t key;                  // of the pattern
+  int32_t device;                // or SLIP__SIM_PINNED
+  uint32_t epoch;                // slip__fork_epoch() of the process that allocated
+  uint32_t uses;                 // copies and functions that use the bytes at this moment
+  uint32_t holds;                // enqueued operations that will
+  uint32_t copies;               // that write into it at this moment
+  struct slip__sim_map_t *maps;  // of functions that run
   bool poisoned;
   const char *freed_by;  // the call; NULL: it lives
   uint64_t freed_at;     // slip__sim_call_total() then
@@ -87,7 +89,17 @@ typedef struct slip__sim_side_t {
 // Finds [pointer, pointer + size) in one living block of |device|, or, for SLIP__SIM_PINNED, in one of page-locked memory or outside of
 // all. INVALID_VALUE says what is there instead; FORKED.
 slip_status_t slip__sim_side_resolve(slip__sim_side_t *side, const char *call, int32_t device, uint64_t size) SLIP_MUST_USE;
+void *slip__sim_side_bytes(const slip__sim_side_t *side);
+// The bytes stay while they are used. The end, after |call|: guards are checked, and what was freed meanwhile goes.
+void slip__sim_side_begin(const slip__sim_side_t *side);
+void slip__sim_side_end(const slip__sim_side_t *side, const char *call);
+void slip__sim_report_undefined(const slip__sim_side_t *side, const char *call, uint64_t size, uint64_t first, bool fatal);
 // A copy between two resolved sides; the memory lock is not held meanwhile. Violations name |call|.
 void slip__sim_sides_copy(slip__sim_side_t *target, slip__sim_side_t *source, const char *call, uint64_t size);
+
+// --- map.c
+// Somebody writes the range rightfully, from now until the end: who has it mapped for reading only is not to blame for changes.
+void slip__sim_write_begin(const slip__sim_side_t *side, uint64_t size);
+void slip__sim_write_end(const slip__sim_side_t *side);
 
 #endif  // SLIPSTREAM_SRC_PLATFORM_SIM_BLOCK_H_

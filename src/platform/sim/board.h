@@ -11,8 +11,8 @@
 // Records. An event's record is a mark: (slot, position), reached when |done| of that slot has come to the position. Slots are never freed
 // and positions never fall, so a mark stays meaningful after its stream was destroyed.
 //
-// Fork. The board is held across every fork, so the child finds it whole. Streams, captures and graphs of the parent answer FORKED there:
-// their threads are not in the child.
+// Fork. The board is held across every fork, so the child finds it whole. Streams, events, captures and graphs of the parent answer FORKED
+// there: their threads are not in the child.
 #ifndef SLIPSTREAM_SRC_PLATFORM_SIM_BOARD_H_
 #define SLIPSTREAM_SRC_PLATFORM_SIM_BOARD_H_
 
@@ -87,6 +87,7 @@ typedef struct slip__sim_event_t {
   uint32_t index;
   uint32_t generation;
   int32_t device;
+  uint32_t epoch;  // slip__fork_epoch() of the process that made it
   bool used;
   bool captured;          // the last record lies in a capture
   slip__sim_mark_t mark;  // the last record outside captures

@@ -182,8 +182,9 @@ slip_status_t slip__sim_device_pop(int32_t device) {
 slip_status_t slip__sim_check_current(int32_t device, const char *call) {
   int32_t current = slip__sim_current_device();
   if (__builtin_expect(current == device, 1)) return slip_ok_status();
-  return slip__sim_error(SLIP__SIM_INVALID_CONTEXT, "%s is for device %d, but the calling thread's current device is %d; push it first",
-                         call, device, current);
+  return slip__sim_error(SLIP__SIM_INVALID_CONTEXT,
+                         "%s is for device %d, but the calling thread's current device is %d: slip_sim_set_device(%d) first", call, device,
+                         current, device);
 }
 
 // --- random decisions

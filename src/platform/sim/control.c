@@ -78,7 +78,7 @@ static slip_status_t slip__sim_check_rest(void) {
   slip__sim_list(text, sizeof(text), alive.graphs, "graph");
   slip__sim_list(text, sizeof(text), alive.captures, "capture");
   if (text[0] == '\0') return slip_ok_status();
-  return SLIP_STATUS(SLIP_CODE_BUSY, "slip_sim_reset: %s must be given back first", text);
+  return SLIP_STATUS(SLIP_CODE_BUSY, "slip_sim_reset: %s must be given back first; an open context has some of each: close it, too", text);
 }
 
 static void slip__sim_purge(int32_t device) {

@@ -83,8 +83,9 @@ SLIP_TEST(sim_control_reset_names_what_is_alive) {
   SLIP_CHECK_OK(slip_memory_allocate(sim, 0, 100, &memory));
   SLIP_CHECK_OK(slip_host_allocate(sim, 50, &pinned));
   options.seed = 77;
-  SLIP_CHECK_ERROR(slip_sim_reset(&options), SLIP_CODE_BUSY,
-                   "1 stream, 2 events, 1 device allocation, 1 page-locked allocation must be given back first");
+  SLIP_CHECK_ERROR(
+      slip_sim_reset(&options), SLIP_CODE_BUSY,
+      "1 stream, 2 events, 1 device allocation, 1 page-locked allocation must be given back first; an open context has some of each");
   slip_sim_statistics_t statistics = control_statistics();
   SLIP_CHECK_EQ(statistics.streams, 1);
   SLIP_CHECK_EQ(statistics.events, 2);
@@ -363,7 +364,7 @@ SLIP_TEST(sim_control_what_is_in_use_must_stay) {
   SLIP_CHECK_OK(slip__platform_module_unload(sim, other));
   SLIP_CHECK_EQ(slip_sim_violation_count(), 0);
   SLIP_CHECK_OK(slip__platform_module_unload(sim, module));
-  control_violation(1, "module_unload while 1 functions run on the device");
+  control_violation(1, "module_unload while 1 function runs on the device");
   SLIP_CHECK_OK(slip_memory_free(sim, 0, memory));
   control_violation(2, "freed while in flight, 0 running and 1 enqueued");
   SLIP_CHECK_OK(slip_host_free(sim, pinned));

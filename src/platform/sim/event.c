@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events. The last record is a mark in a stream, or a node of a capture.
+#include "os/fork.h"
 #include "platform/sim/board.h"
 
 // Guarded by the board.
 static slip__sim_table_t slip__sim_events;
+
+static bool slip__sim_event_is_ours(const slip__sim_event_t *event) {
+  return event->used && event->epoch == slip__fork_epoch();
+}
 
 slip_status_t slip__sim_event_resolve(slip_event_t handle, slip__sim_event_t **out) {
   uint32_t generation = 0;
@@ -12,6 +17,9 @@ slip_status_t slip__sim_event_resolve(slip_event_t handle, slip__sim_event_t **o
   if (!event || !event->used || event->generation != generation) {
     return slip__sim_error(SLIP__SIM_INVALID_HANDLE, "%p is no event of the sim platform, or was destroyed; use slip_event_create", handle);
   }
+  if (event->epoch != slip__fork_epoch())
+    return SLIP_STATUS(SLIP_CODE_FORKED,
+                       "the event was made before fork() and belongs to the parent; make events in the child, or use spawn");
   *out = event;
   return slip_ok_status();
 }
@@ -33,7 +41,7 @@ static slip_status_t slip__sim_event_create_locked(int32_t device, slip_event_t 
   for (uint32_t i = 0; i < slip__sim_events.count; ++i) {
     slip__sim_event_t *slot = slip__sim_events.slots[i];
     if (!slot->used && !event) event = slot;
-    alive += slot->used && slot->device == device;
+    alive += slip__sim_event_is_ours(slot) && slot->device == device;
   }
   if (alive >= slip__sim_config()->max_events) {
     return slip__sim_error(SLIP__SIM_OUT_OF_RESOURCES, "device %d has %u events, which is the most; destroy some", device, alive);
@@ -45,7 +53,8 @@ static slip_status_t slip__sim_event_create_locked(int32_t device, slip_event_t 
     event = slot;
     event->index = index;
   }
-  *event = (slip__sim_event_t){.index = event->index, .generation = event->generation + 1, .device = device, .used = true};
+  *event = (slip__sim_event_t){
+      .index = event->index, .generation = event->generation + 1, .device = device, .epoch = slip__fork_epoch(), .used = true};
   *out = slip__sim_handle(SLIP__SIM_EVENT_TAG, event->index, event->generation);
   return slip_ok_status();
 }
@@ -78,7 +87,7 @@ slip_status_t slip__sim_event_destroy(slip_event_t event) {
 
 uint32_t slip__sim_event_alive(void) {
   uint32_t alive = 0;
-  for (uint32_t i = 0; i < slip__sim_events.count; ++i) alive += ((const slip__sim_event_t *)slip__sim_events.slots[i])->used;
+  for (uint32_t i = 0; i < slip__sim_events.count; ++i) alive += slip__sim_event_is_ours(slip__sim_events.slots[i]);
   return alive;
 }
 

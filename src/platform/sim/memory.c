@@ -65,8 +65,9 @@ static slip_status_t slip__sim_free_locked(int32_t device, const char *call, con
   (void)slip__sim_block_intact(block, call);
   if (block->uses > 0 || block->holds > 0) {
     slip__sim_violation(device, false, SLIP__SIM_ILLEGAL_ADDRESS,
-                        "%s of %llu bytes at %p: freed while in flight, %u running and %u enqueued operations use it", call,
-                        (unsigned long long)block->size, memory, block->uses, block->holds);
+                        "%s of %llu bytes at %p: freed while in flight, %u running and %u enqueued operation%s", call,
+                        (unsigned long long)block->size, memory, block->uses, block->holds,
+                        block->uses + block->holds == 1 ? " uses it" : "s use it");
   }
   slip__sim_block_retire(block, call);
   return slip_ok_status();
@@ -116,7 +117,9 @@ slip_status_t slip__sim_memory_fill(int32_t device, void *target, uint8_t value,
   (void)pthread_mutex_lock(&slip__sim_memory_lock);
   slip_status_t status = slip__sim_side_resolve(&side, "memory_fill", device, size_bytes);
   if (slip_status_is_ok(status)) {
+    slip__sim_write_begin(&side, size_bytes);
     memset(side.block->bytes + side.offset, value, size_bytes);
+    slip__sim_write_end(&side);
     slip__sim_define(side.block, side.offset, size_bytes);
   }
   if (side.freed) slip__sim_violation(device, false, SLIP__SIM_INVALID_VALUE, "%s", slip_status_message(status));

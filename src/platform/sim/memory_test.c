@@ -169,6 +169,7 @@ SLIP_TEST(sim_memory_says_what_a_wrong_pointer_is) {
   SLIP_CHECK_ERROR(slip__sim_memory_free(0, local), SLIP_CODE_INVALID_ARGUMENT, "pageable");
   SLIP_CHECK_ERROR(slip__sim_host_free(local), SLIP_CODE_INVALID_ARGUMENT, "did not make");
   SLIP_CHECK_ERROR(slip__sim_host_free(memory), SLIP_CODE_INVALID_ARGUMENT, "memory of device 0");
+  SLIP_CHECK_ERROR(slip__sim_memory_free(1, other), SLIP_CODE_INVALID_ARGUMENT, "device is 0: slip_sim_set_device(1) first");
   slip_status_t status = slip__sim_memory_free(1, other);  // not the current device
   SLIP_CHECK_EQ(slip_status_platform_code(status), 201);
   SLIP_CHECK_CODE(status, SLIP_CODE_INVALID_ARGUMENT);
@@ -198,7 +199,7 @@ SLIP_TEST(sim_memory_page_locked_is_the_hosts) {
   SLIP_CHECK_OK(slip__sim_host_allocate(64, &pinned));
   slip__sim_memory_hold((char *)pinned + 5);
   SLIP_CHECK_OK(slip__sim_host_free(pinned));
-  memory_violation(2, "freed while in flight, 0 running and 1 enqueued");
+  memory_violation(2, "freed while in flight, 0 running and 1 enqueued operation uses it");
   slip__sim_memory_release((char *)pinned + 5);
 }
 
@@ -361,13 +362,14 @@ SLIP_TEST(sim_memory_use_after_free_is_named) {
   char *memory = memory_new(64);
   SLIP_CHECK_OK(slip__sim_memory_free(0, memory));
   slip__sim_count(0);
+  SLIP_CHECK_ERROR(memory_write(memory, host, 64), SLIP_CODE_INVALID_ARGUMENT, "freed by memory_free, 1 call ago: use after free");
   slip__sim_count(0);
   SLIP_CHECK_ERROR(memory_write(memory, host, 64), SLIP_CODE_INVALID_ARGUMENT, "freed by memory_free, 2 calls ago: use after free");
-  memory_violation(1, "use after free");
+  memory_violation(2, "use after free");
   SLIP_CHECK_ERROR(slip__sim_memory_fill(0, memory + 3, 0, 1), SLIP_CODE_INVALID_ARGUMENT, "use after free");
-  SLIP_CHECK_EQ(slip__sim_violation_total(), 2);
+  SLIP_CHECK_EQ(slip__sim_violation_total(), 3);
   SLIP_CHECK_ERROR(slip__sim_memory_free(0, memory), SLIP_CODE_INVALID_ARGUMENT, "freed by memory_free");
-  SLIP_CHECK_EQ(slip__sim_violation_total(), 2);  // a second free is refused, and harms nobody
+  SLIP_CHECK_EQ(slip__sim_violation_total(), 3);  // a second free is refused, and harms nobody
   SLIP_CHECK_OK(slip__sim_check_device(0));
 }
 

@@ -109,7 +109,8 @@ static void slip__sim_module_check_use(slip_module_t module, int32_t device) {
   uint32_t running = atomic_load_explicit(&slip__sim_running[device], memory_order_acquire);
   if (running == 0 || !alone || !slip__sim_module_alone(module, device, &after) || before != after) return;
   slip__sim_violation(device, false, SLIP__SIM_ILLEGAL_ADDRESS,
-                      "module_unload while %u functions run on the device: code was taken away under them", running);
+                      "module_unload while %u function%s on the device: code was taken away under %s", running,
+                      running == 1 ? " runs" : "s run", running == 1 ? "it" : "them");
 }
 
 slip_status_t slip__sim_module_unload(slip_module_t module) {

@@ -8,7 +8,7 @@
 #include "platform/sim/sim.h"
 
 #define SLIP__SIM_KEPT_VIOLATIONS 64
-#define SLIP__SIM_SENTENCE        400
+#define SLIP__SIM_SENTENCE        600
 
 typedef struct slip__sim_fault_t {
   _Atomic uint32_t broken;  // release: pairs with the acquire of slip__sim_device_broken

@@ -4,8 +4,8 @@
 //   part        holds                                                             lock
 //   config.c    options, seed, limits, per-thread current device                  atomics, set at rest
 //   report.c    violations, sticky device faults                                  its own, innermost
-//   memory.c    the entries for memory; block.c, defined.c, use.c: allocations,
-//               guards, definedness, uses in flight                               memory lock
+//   memory.c    the entries for memory; block.c, defined.c, use.c,
+//               map.c: allocations, guards, definedness, uses in flight           memory lock
 //   board.c     the lock, its waiting, its tables (board.h)                       the board
 //   stream.c    streams and their queues; worker.c: their threads                 board
 //   event.c     events: last record                                               board
@@ -138,7 +138,7 @@ void slip__sim_count(uint32_t call);
 // Calls so far.
 uint64_t slip__sim_call_total(void);
 
-// --- memory.c (what a pointer may be used for, at the call) and use.c (while it is used)
+// --- memory.c (what a pointer may be used for, at the call) use.c and map.c (while it is used)
 slip_status_t slip__sim_memory_allocate(int32_t device, uint64_t size_bytes, void **out) SLIP_MUST_USE;
 slip_status_t slip__sim_memory_free(int32_t device, void *memory) SLIP_MUST_USE;
 slip_status_t slip__sim_memory_copy(int32_t device, void *target, const void *source, uint64_t size_bytes, uint32_t kind) SLIP_MUST_USE;
@@ -148,6 +148,9 @@ slip_status_t slip__sim_host_allocate(uint64_t size_bytes, void **out) SLIP_MUST
 slip_status_t slip__sim_host_free(void *memory) SLIP_MUST_USE;
 slip_status_t slip__sim_device_map(int32_t device, void *address, uint64_t size_bytes, uint32_t access, void **out_view) SLIP_MUST_USE;
 slip_status_t slip__sim_device_unmap(int32_t device, void *address, uint64_t size_bytes, uint32_t access) SLIP_MUST_USE;
+
+// The calling thread's device function has returned: what it has mapped and not unmapped ends. (map.c)
+void slip__sim_maps_end(void);
 
 // A copy that a stream will execute later, checked when it is enqueued: both sides belong to live allocations of the kind that |kind| says
 // (host sides of a capture must be page-locked; outside one, pageable host memory is allowed and copied at enqueue time for

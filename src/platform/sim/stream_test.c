@@ -248,20 +248,25 @@ static slip_code_t sim_code(slip_status_t status) {
 static int sim_child(slip_stream_t stream, slip_event_t event, slip_graph_exec_t graph) {
   uint64_t runs = 0;
   slip_stream_t own = NULL;
+  slip_event_t mine = NULL;
   if (sim_code(slip__sim_stream_synchronize(stream)) != SLIP_CODE_FORKED) return 1;
   if (sim_code(slip__sim_stream_enqueue_host(stream, sim_count, &runs)) != SLIP_CODE_FORKED) return 2;
   if (sim_code(slip__sim_stream_destroy(stream)) != SLIP_CODE_FORKED) return 3;
   if (sim_code(slip__sim_event_synchronize(event)) != SLIP_CODE_FORKED) return 4;
   if (sim_code(slip__sim_graph_destroy(graph)) != SLIP_CODE_FORKED) return 5;
-  if (sim_alive().streams + sim_alive().graphs + sim_alive().captures != 0) return 6;
+  if (sim_alive().streams + sim_alive().events + sim_alive().graphs + sim_alive().captures != 0) return 6;
   // The thread sanitizer cannot start threads in the child of a process that has several.
   if (SLIP__PLATFORM_SANITIZER == 2u) return 0;
   if (sim_code(slip__sim_stream_create(0, &own)) != SLIP_CODE_OK) return 7;
   if (sim_code(slip__sim_stream_wait_event(own, event)) != SLIP_CODE_FORKED) return 8;
   if (sim_code(slip__sim_stream_enqueue_host(own, sim_count, &runs)) != SLIP_CODE_OK) return 9;
-  if (sim_code(slip__sim_event_record(event, own)) != SLIP_CODE_OK) return 10;
-  if (sim_code(slip__sim_event_synchronize(event)) != SLIP_CODE_OK || runs != 1) return 11;
-  return sim_code(slip__sim_stream_destroy(own)) == SLIP_CODE_OK ? 0 : 12;
+  if (sim_code(slip__sim_event_record(event, own)) != SLIP_CODE_FORKED) return 10;
+  if (sim_code(slip__sim_event_create(0, &mine)) != SLIP_CODE_OK || sim_alive().events != 1) return 11;
+  if (sim_code(slip__sim_event_record(mine, own)) != SLIP_CODE_OK) return 12;
+  if (sim_code(slip__sim_event_synchronize(mine)) != SLIP_CODE_OK || runs != 1) return 13;
+  if (sim_code(slip__sim_event_destroy(mine)) != SLIP_CODE_OK) return 14;
+  if (sim_code(slip__sim_stream_destroy(own)) != SLIP_CODE_OK) return 15;
+  return sim_code(slip_sim_reset(NULL)) == SLIP_CODE_OK ? 0 : 16;  // all is given back
 }
 
 SLIP_TEST(sim_stream_parents_are_refused_in_a_forked_child) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory while it is used: copies in streams, and device functions.
+// Memory while it is used: copies in streams. map.c: device functions.
 #include <stdio.h>
 #include <string.h>
 
@@ -11,10 +11,11 @@
 // --- one side of a copy
 
 static slip_status_t slip__sim_side_freed(const slip__sim_side_t *side, const char *call, const slip__sim_block_t *block) {
+  uint64_t ago = slip__sim_call_total() - block->freed_at;
   return slip__sim_error(SLIP__SIM_INVALID_VALUE,
-                         "%s: the %s %p lies in %llu bytes at %p that were freed by %s, %llu calls ago: use after free", call, side->name,
-                         side->pointer, (unsigned long long)block->size, (void *)block->address, block->freed_by,
-                         (unsigned long long)(slip__sim_call_total() - block->freed_at));
+                         "%s: the %s %p lies in %llu bytes at %p that were freed by %s, %llu call%s ago: use after free", call, side->name,
+                         side->pointer, (unsigned long long)block->size, (void *)block->address, block->freed_by, (unsigned long long)ago,
+                         ago == 1 ? "" : "s");
 }
 
 // |owner|: whose address it is; |device|: whose it should be.
@@ -27,8 +28,9 @@ static slip_status_t slip__sim_side_wrong(const slip__sim_side_t *side, const ch
   if (owner >= 0 && !allocated)
     return slip__sim_error(SLIP__SIM_INVALID_VALUE, "%s: the %s %p is an address of device %d, but in no allocation", call, side->name,
                            side->pointer, owner);
-  return slip__sim_error(SLIP__SIM_INVALID_VALUE, "%s: the %s %p is %s host memory where %s is needed", call, side->name, side->pointer,
-                         owner == SLIP__SIM_PINNED ? "page-locked" : "pageable", wanted);
+  return slip__sim_error(SLIP__SIM_INVALID_VALUE, "%s: the %s %p is %s host memory where %s is needed%s", call, side->name, side->pointer,
+                         owner == SLIP__SIM_PINNED ? "page-locked" : "pageable", wanted,
+                         device >= 0 ? ": allocate that with slip_memory_allocate() and copy with slip_memory_copy()" : "");
 }
 
 slip_status_t slip__sim_side_resolve(slip__sim_side_t *side, const char *call, int32_t device, uint64_t size) {
@@ -52,22 +54,22 @@ slip_status_t slip__sim_side_resolve(slip__sim_side_t *side, const char *call, i
                          side->name, side->pointer, (unsigned long long)size, (unsigned long long)block->size, (void *)block->address);
 }
 
-static void *slip__sim_side_bytes(const slip__sim_side_t *side) {
+void *slip__sim_side_bytes(const slip__sim_side_t *side) {
   return side->block ? side->block->bytes + side->offset : (void *)(uintptr_t)side->pointer;
 }
 
-static void slip__sim_side_begin(const slip__sim_side_t *side) {
+void slip__sim_side_begin(const slip__sim_side_t *side) {
   if (side->block) side->block->uses += 1;
 }
 
-static void slip__sim_side_end(const slip__sim_side_t *side, const char *call) {
+void slip__sim_side_end(const slip__sim_side_t *side, const char *call) {
   if (!side->block) return;
   (void)slip__sim_block_intact(side->block, call);
   side->block->uses -= 1;
   slip__sim_block_settle_retired(side->block);
 }
 
-static void slip__sim_report_undefined(const slip__sim_side_t *side, const char *call, uint64_t size, uint64_t first, bool fatal) {
+void slip__sim_report_undefined(const slip__sim_side_t *side, const char *call, uint64_t size, uint64_t first, bool fatal) {
   const slip__sim_block_t *block = side->block;
   slip__sim_violation(block->device, fatal, SLIP__SIM_LAUNCH_FAILED,
                       "%s read %llu bytes at %p (offset %llu of an allocation of %llu), but the byte at offset %llu was never written",
@@ -80,6 +82,7 @@ void slip__sim_sides_copy(slip__sim_side_t *target, slip__sim_side_t *source, co
   bool from_device = source->block && source->block->defined, to_device = target->block && target->block->defined;
   slip__sim_side_begin(target);
   slip__sim_side_begin(source);
+  slip__sim_write_begin(target, size);
   if (from_device && !to_device && !slip__sim_defined(source->block, source->offset, size, &first))
     slip__sim_report_undefined(source, call, size, first, false);
   (void)pthread_mutex_unlock(&slip__sim_memory_lock);
@@ -87,6 +90,7 @@ void slip__sim_sides_copy(slip__sim_side_t *target, slip__sim_side_t *source, co
   (void)pthread_mutex_lock(&slip__sim_memory_lock);
   if (to_device && from_device) slip__sim_define_copied(target->block, target->offset, source->block, source->offset, size);
   if (to_device && !from_device) slip__sim_define(target->block, target->offset, size);
+  slip__sim_write_end(target);
   slip__sim_side_end(source, call);
   slip__sim_side_end(target, call);
 }
@@ -160,63 +164,4 @@ void slip__sim_memory_release(const void *pointer) {
     slip__sim_block_settle_retired(block);
   }
   (void)pthread_mutex_unlock(&slip__sim_memory_lock);
-}
-
-// --- device functions
-
-static slip_status_t slip__sim_map_permitted(int32_t device, const char *call) {
-  if (slip__sim_role == SLIP__SIM_ROLE_DEVICE_FUNCTION && slip__sim_running_device == device) return slip_ok_status();
-  bool function = slip__sim_role == SLIP__SIM_ROLE_DEVICE_FUNCTION;
-  slip__sim_violation(device, false, SLIP__SIM_NOT_PERMITTED, "%s for device %d was called from %s", call, device,
-                      function ? "a function of another device" : "outside device functions");
-  return slip__sim_error(SLIP__SIM_NOT_PERMITTED, "%s for device %d was called from %s", call, device,
-                         function ? "a function of another device" : "outside device functions");
-}
-
-// Makes a wrong address of device code the device's fault. Consumes |status|.
-static slip_status_t slip__sim_map_fault(int32_t device, slip_status_t status) {
-  slip__sim_violation(device, true, SLIP__SIM_ILLEGAL_ADDRESS, "%s", slip_status_message(status));
-  slip_status_t fault = slip__sim_error(SLIP__SIM_ILLEGAL_ADDRESS, "%s", slip_status_message(status));
-  slip_status_free(status);
-  return fault;
-}
-
-slip_status_t slip__sim_device_map(int32_t device, void *address, uint64_t size_bytes, uint32_t access, void **out_view) {
-  slip__sim_side_t side = {.name = "range", .pointer = address};
-  uint64_t first = 0;
-  bool defined = true;
-  *out_view = NULL;
-  SLIP_RETURN_IF_ERROR(slip__sim_map_permitted(device, "device_map"));
-  SLIP_RETURN_IF_ERROR(slip__sim_check_device(device));
-  (void)pthread_mutex_lock(&slip__sim_memory_lock);
-  slip_status_t status = slip__sim_side_resolve(&side, "device_map", device, size_bytes);
-  if (slip_status_is_ok(status)) {
-    if (access & SLIP_MAP_READ) defined = slip__sim_defined(side.block, side.offset, size_bytes, &first);
-    if (!defined) slip__sim_report_undefined(&side, "a device function", size_bytes, first, true);
-    if (defined) slip__sim_side_begin(&side);
-    if (defined) *out_view = slip__sim_side_bytes(&side);
-  }
-  (void)pthread_mutex_unlock(&slip__sim_memory_lock);
-  if (!slip_status_is_ok(status)) return slip__sim_map_fault(device, status);
-  return defined ? status : slip__sim_check_device(device);
-}
-
-slip_status_t slip__sim_device_unmap(int32_t device, void *address, uint64_t size_bytes, uint32_t access) {
-  int32_t owner = SLIP__SIM_ELSEWHERE;
-  SLIP_RETURN_IF_ERROR(slip__sim_map_permitted(device, "device_unmap"));
-  (void)pthread_mutex_lock(&slip__sim_memory_lock);
-  slip__sim_block_t *block = slip__sim_block_find(address, &owner);
-  uint64_t offset = block ? (uintptr_t)address - block->address : 0;
-  bool mapped = block && owner == device && block->uses > 0 && slip__checked_range(offset, size_bytes, block->size);
-  if (mapped) {
-    slip__sim_side_t side = {.name = "range", .pointer = address, .block = block, .offset = offset};
-    if ((access & SLIP_MAP_WRITE) && !block->freed_by) slip__sim_define_changed(block, offset, size_bytes);
-    slip__sim_side_end(&side, "device_unmap");
-  }
-  (void)pthread_mutex_unlock(&slip__sim_memory_lock);
-  if (!mapped) {
-    return slip__sim_map_fault(device, slip__sim_error(SLIP__SIM_INVALID_VALUE, "device_unmap: %llu bytes at %p are not mapped",
-                                                       (unsigned long long)size_bytes, address));
-  }
-  return slip__sim_check_device(device);
 }

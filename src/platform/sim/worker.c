@@ -15,6 +15,7 @@ void slip__sim_call_guarded(slip__sim_role_e role, int32_t device, void (*functi
   slip__sim_running_device = device;
   if (device >= 0) atomic_fetch_add_explicit(&slip__sim_running[device], 1, memory_order_relaxed);
   function(user);
+  if (role == SLIP__SIM_ROLE_DEVICE_FUNCTION) slip__sim_maps_end();
   // Release: pairs with the acquire of slip__sim_module_unload.
   if (device >= 0) atomic_fetch_sub_explicit(&slip__sim_running[device], 1, memory_order_release);
   slip__sim_role = role_before;
