@@ -87,10 +87,16 @@ static int cli_parse_one(cli_invocation_t *invocation, int result, char **argv) 
   return CLI_EXIT_OK;
 }
 
+static bool cli_is_negative(const char *text) {
+  return text[0] == '-' && text[1] && strspn(text + 1, "0123456789") == strlen(text + 1);
+}
+
 static int cli_parse(cli_invocation_t *invocation, int argc, char **argv) {
   struct option longs[CLI_MAX_OPTIONS + 1] = {0};
   char shorts[2 * CLI_MAX_OPTIONS + 2];
   cli_getopt_tables(invocation->command->options, longs, shorts);
+  // The sign of a status code may be left out, and getopt would take it for an option.
+  for (int i = 1; i < argc && invocation->command->signless; ++i) argv[i] += cli_is_negative(argv[i]);
   opterr = 0;
   optind = 1;
   for (int result; (result = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {

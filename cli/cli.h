@@ -60,6 +60,7 @@ struct cli_command_t {
   const char *details;
   const cli_option_t *options;
   int (*run)(const cli_invocation_t *invocation);
+  bool signless;  // -18 is the argument 18, and not options
 };
 
 extern const cli_command_t cli_compile_command;

@@ -171,7 +171,9 @@ const cli_command_t cli_compile_command = {
     .positional_minimum = 1,
     .positional_maximum = 1,
     .summary = "Compile an all-C program into an artifact directory.",
-    .details = "The manifest names the entry with its signature, the kernels and the sources; its format is in docs/manifest.md.\n",
+    .details =
+        "The manifest names the entry with its signature, the kernels and the sources; its format is in docs/manifest.md\n(installed: "
+        "share/doc/slipstream/manifest.md).\n",
     .options = cli_compile_options,
     .run = cli_compile_run,
 };

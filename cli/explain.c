@@ -68,7 +68,7 @@ static int cli_explain_run(const cli_invocation_t *invocation) {
   cli_explain_print_section("What it means", page->means);
   cli_explain_print_section("State after it", page->state);
   cli_explain_print_section("What to do", page->remedy);
-  printf("\nMore, with an example: docs/status-codes/%s.md\n", name);
+  printf("\nMore, with an example: docs/status-codes/%s.md (installed: share/doc/slipstream/status-codes)\n", name);
   return cli_finish(invocation, cli_flush());
 }
 
@@ -78,7 +78,8 @@ const cli_command_t cli_explain_command = {
     .positional_minimum = 1,
     .positional_maximum = 1,
     .summary = "Explain a status code, given by name or number.",
-    .details = "CODE is a name (BUSY, SLIP_CODE_BUSY) or a number (18, or -18 behind --).\n",
+    .details = "CODE is a name (BUSY, SLIP_CODE_BUSY) or a number (-18, or 18).\n",
     .options = cli_explain_options,
     .run = cli_explain_run,
+    .signless = true,
 };

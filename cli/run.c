@@ -16,7 +16,7 @@ static const cli_option_t cli_run_options[] = {
     {"target", 't', "NAME", "use this target's image (default: the best this machine runs)", false},
     {"stream", 's', "KIND", "inline (on this thread; cpu only, and its default) or async (a stream of its own)", false},
     {"threads", 'j', "N", "worker threads, this one included (default: usable cores)", false},
-    {"capture", 0, "N", "capture the launch instead of running it, and replay it N times", false},
+    {"capture", 0, "N", "capture the launch instead of running it, and replay it N times (0: launch eagerly)", false},
     {"bench", 'n', "N", "launch N times more and print median, p10 and p90", false},
     {"skip-build-check", 0, NULL, "accept a platform whose build identity is missing or another one", false},
     CLI_OPTION_JSON,
@@ -193,7 +193,9 @@ const cli_command_t cli_run_command = {
     .positional_minimum = 1,
     .positional_maximum = 1,
     .summary = "Run a kernel-contract artifact once on a stream of its own making.",
-    .details = "Every IN and INOUT parameter and scalar needs an --arg (or a weight of its name); OUT buffers are made here, zeroed.\n",
+    .details =
+        "Every IN and INOUT parameter and scalar needs an --arg (or a weight of its name); OUT buffers are made here, zeroed but for "
+        "sim's.\n",
     .options = cli_run_options,
     .run = cli_run_run,
 };

@@ -35,3 +35,5 @@ if(TARGET slip)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/docs/slip.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The manual, which sentences of the library and the command point to; why it is built this way stays with the source.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN design EXCLUDE PATTERN abi EXCLUDE)

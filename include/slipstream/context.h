@@ -137,10 +137,11 @@ typedef struct slip_launch_record_t {
   slip_stream_t stream;       // borrowed for the call, never stored beyond the launch
   uint32_t flags;             // slip_launch_bits_e
   uint32_t reserved;          // 0
-  // Called exactly once, on any thread, after the device is done with the launch's tensors, or before return if the launch was refused. May
-  // be NULL. Should not call into the context: what would wait there is refused (drain, close, wait and bind: INVALID_STATE; a launch that
-  // finds no room: BUSY). After an asynchronous launch it runs in whichever call finds the launch finished: the next launch, wait, query,
-  // drain or close.
+  // Called exactly once, on any thread, after the device is done with the launch's tensors, or before return if the launch was refused; but
+  // not if struct_size is too small: the fields are not read then. May be NULL. Best calls nothing of the context. What would wait there is
+  // refused (drain, close, wait and bind: INVALID_STATE); a launch is allowed, never waits for room (BUSY), and other releases may run
+  // inside this one. After an asynchronous launch it runs in whichever call finds the launch finished: the next launch, wait, query, drain
+  // or close.
   void (*release)(void *user);
   void *user;
 } slip_launch_record_t;
@@ -156,8 +157,10 @@ typedef struct slip_launch_record_t {
 // capture in the middle of the launch, which then is in no graph.
 //
 // |out_ticket| may be NULL (nobody will ask); else it receives a reference to be given to slip_ticket_release(), also on inline streams.
-// NULL on failure. Status: NOT_PREPARED, INVALID_ARGUMENT (null stream, frame of another signature or device), INVALID_STATE, FORKED, BUSY,
-// POISONED; the callable's own fault (inline). A refused launch leaves no trace.
+// NULL on failure. Status: NOT_PREPARED, INVALID_ARGUMENT (null stream, frame of another signature or device, stream of another device),
+// INVALID_STATE, FORKED, BUSY, POISONED, DEVICE (the platform refused), CAPTURE_UNSUPPORTED (the stream is capturing and the platform has
+// no helper streams), OUT_OF_MEMORY; the callable's own fault (inline). A refused launch leaves no trace; if the platform refused in the
+// middle of enqueuing, the context may be POISONED by it.
 SLIP_API slip_status_t slip_context_launch(slip_context_t *context, int32_t id, const slip_frame_t *frame, slip_stream_t stream,
                                            slip_ticket_t **out_ticket) SLIP_MUST_USE;
 SLIP_API slip_status_t slip_launch(const slip_launch_record_t *record, slip_ticket_t **out_ticket) SLIP_MUST_USE;
@@ -173,11 +176,12 @@ SLIP_API void slip_ticket_release(slip_ticket_t *ticket);
 // Blocks until every launch made before the call has retired. INVALID_STATE (also from inside another call on the context, such as the
 // synchronize hook), CAPTURE_UNSUPPORTED, POISONED, or the hook's failure.
 SLIP_API slip_status_t slip_context_drain(slip_context_t *context) SLIP_MUST_USE;
-// Staged teardown (30.8). A failed close keeps what is left and may be repeated; a closed context stays closed (OK). DEVICE with the state
+// Staged teardown. A failed close keeps what is left and may be repeated; a closed context stays closed (OK). DEVICE with the state
 // CLOSED tells of a device that was reset under the context (above), and is not to be repeated. CAPTURE_UNSUPPORTED,
-// FORKED, BUSY (another thread is closing, or graphs that hold captured launches are alive: destroy them), INVALID_STATE (called from
-// inside another call on the context), and what a stage returned. If the platform cannot tell, twice, whether the thread is in a capture,
-// close goes on all the same: a capture that there was is the caller's loss.
+// FORKED, BUSY (another thread is closing; slip_graph_t of the context are alive, empty ones too; or graphs that hold captured launches are
+// alive or being replayed, for which drain does not wait: destroy them and wait for the streams that replay them), INVALID_STATE (called
+// from inside another call on the context), and what a stage returned. If the platform cannot tell, twice, whether the thread is in a
+// capture, close goes on all the same: a capture that there was is the caller's loss.
 SLIP_API slip_status_t slip_context_close(slip_context_t *context) SLIP_MUST_USE;
 // Gives back one reference of open. The last one frees the context, which must be CLOSED: else INVALID_STATE and nothing happens. NULL is
 // fine.

@@ -68,7 +68,8 @@ SLIP_API size_t slip_sim_violation(uint64_t index, char *buffer, size_t capacity
 SLIP_API slip_status_t slip_sim_fail_call(const char *call, uint64_t nth, bool persistent) SLIP_MUST_USE;
 // Ends all failures asked for.
 SLIP_API void slip_sim_fail_clear(void);
-// Breaks a device as an illegal access by a kernel would: every later call on it fails with SLIP_CODE_DEVICE until slip_sim_reset.
+// Breaks a device as an illegal access by a kernel would: every later call on it fails with SLIP_CODE_DEVICE until
+// slip_sim_reset_device or slip_sim_reset.
 SLIP_API slip_status_t slip_sim_break_device(int32_t device) SLIP_MUST_USE;
 
 // --- what is there, over all devices

@@ -91,7 +91,8 @@ SLIP_API slip_status_t slip_status_make(slip_code_t code, int64_t platform_code,
                                         ...) SLIP_MUST_USE SLIP_PRINTF(5, 6);
 // Adds context ("preparing for cpu:0") to a failure and returns it; OK stays OK. Consumes |status|.
 SLIP_API slip_status_t slip_status_annotate(slip_status_t status, const char *format, ...) SLIP_MUST_USE SLIP_PRINTF(2, 3);
-// The first failure with the second one kept as its follow-up. Consumes both; either may be OK.
+// The first failure with the second one kept as its follow-up; what the first tells already (same code, platform code and sentence) is not
+// told twice, only its annotations are added. Consumes both; either may be OK.
 SLIP_API slip_status_t slip_status_join(slip_status_t first, slip_status_t second) SLIP_MUST_USE;
 // A deep copy; the original stays with its owner.
 SLIP_API slip_status_t slip_status_clone(slip_status_t status) SLIP_MUST_USE;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SLIP__STATUS_COMPARED 16
+
 // Status texts come from malloc and not from a slip_allocator_t: a failure of the caller's allocator must still be reportable.
 struct slip_status_s {
   slip_code_t code;
@@ -104,6 +106,55 @@ slip_status_t slip_status_annotate(slip_status_t status, const char *format, ...
   return status;
 }
 
+static bool slip__status_says(slip_status_t status, const char *annotation) {
+  for (size_t at = 0; at < status->text_size; at += strlen(status->text + at) + 1) {
+    if (strcmp(status->text + at, annotation) == 0) return true;
+  }
+  return false;
+}
+
+// The element of |chain| that tells the same cause as |status|; NULL if none does.
+static slip_status_t slip__status_find(slip_status_t chain, slip_status_t status) {
+  for (; chain && !slip__status_is_bare(chain); chain = chain->follow_up) {
+    if (chain->code == status->code && chain->platform_code == status->platform_code && strcmp(chain->text, status->text) == 0)
+      return chain;
+  }
+  return NULL;
+}
+
+static void slip__status_add(slip_status_t status, const char *format, ...) SLIP_PRINTF(2, 3);
+static void slip__status_add(slip_status_t status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  (void)slip__status_append(status, format, arguments);
+  va_end(arguments);
+}
+
+// Gives what |same| knows besides the cause to |to|, and frees it alone.
+static void slip__status_absorb(slip_status_t to, slip_status_t same) {
+  for (size_t at = strlen(same->text) + 1; at < same->text_size; at += strlen(same->text + at) + 1) {
+    if (!slip__status_says(to, same->text + at)) slip__status_add(to, "%s", same->text + at);
+  }
+  free(same->text);
+  free(same);
+}
+
+// |second| without what |first| tells already: a broken device gives every call the same answer. A long chain is compared only in front,
+// so that cleanup of many things does not become quadratic.
+static slip_status_t slip__status_news(slip_status_t first, slip_status_t second) {
+  slip_status_t *at = &second;
+  for (uint32_t i = 0; i < SLIP__STATUS_COMPARED && *at && !slip__status_is_bare(*at); ++i) {
+    slip_status_t same = slip__status_find(first, *at), looked_at = *at;
+    if (!same) {
+      at = &looked_at->follow_up;
+      continue;
+    }
+    *at = looked_at->follow_up;
+    slip__status_absorb(same, looked_at);
+  }
+  return second;
+}
+
 slip_status_t slip_status_join(slip_status_t first, slip_status_t second) {
   if (!first) return second;
   if (!second) return first;
@@ -111,6 +162,7 @@ slip_status_t slip_status_join(slip_status_t first, slip_status_t second) {
     slip_status_free(second);
     return first;
   }
+  second = slip__status_news(first, second);
   slip_status_t *tail = &first->follow_up;
   while (*tail) {
     if (slip__status_is_bare(*tail)) {

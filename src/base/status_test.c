@@ -39,6 +39,34 @@ SLIP_TEST(status_join_keeps_the_first) {
   slip_status_free(copy);
 }
 
+static size_t slip_status_test_count(const char *text, const char *part) {
+  size_t count = 0;
+  for (; (text = strstr(text, part)) != NULL; ++text) ++count;
+  return count;
+}
+
+SLIP_TEST(status_join_tells_a_cause_once) {
+  char text[512];
+  slip_status_t first = slip_status_annotate(SLIP_STATUS_PLATFORM(SLIP_CODE_DEVICE, 700, "the device is broken"), "launching");
+  slip_status_t second = slip_status_annotate(SLIP_STATUS_PLATFORM(SLIP_CODE_DEVICE, 700, "the device is broken"), "freeing");
+  second = slip_status_annotate(second, "launching");
+  second = slip_status_join(second, SLIP_STATUS(SLIP_CODE_IO, "a file"));
+  first = slip_status_join(first, second);
+  slip_status_format(first, text, sizeof(text));
+  SLIP_CHECK_EQ(slip_status_test_count(text, "the device is broken"), 1);
+  SLIP_CHECK(strstr(text, "DEVICE: the device is broken (platform code 700); launching; freeing [") == text);
+  SLIP_CHECK_EQ(slip_status_test_count(text, "then IO: a file"), 1);
+  first = slip_status_join(first, SLIP_STATUS(SLIP_CODE_IO, "a file"));
+  SLIP_CHECK_EQ(slip_status_format(first, NULL, 0), strlen(text));
+  // Another code, platform code or sentence is news.
+  first = slip_status_join(first, SLIP_STATUS_PLATFORM(SLIP_CODE_DEVICE, 701, "the device is broken"));
+  first = slip_status_join(first, SLIP_STATUS_PLATFORM(SLIP_CODE_POISONED, 700, "the device is broken"));
+  first = slip_status_join(first, SLIP_STATUS_PLATFORM(SLIP_CODE_DEVICE, 700, "the device is on fire"));
+  slip_status_format(first, text, sizeof(text));
+  SLIP_CHECK_EQ(slip_status_test_count(text, "; then "), 4);
+  slip_status_free(first);
+}
+
 SLIP_TEST(status_without_text_is_its_code) {
   char text[128];
   slip_status_t status = slip_status_annotate(slip_status_from_code(SLIP_CODE_NOT_READY), "dropped: there is no room for it");
@@ -77,7 +105,7 @@ SLIP_TEST(status_long_chains_need_no_stack) {
   enum { LINKS = 300000 };
   slip_status_t chain = NULL;
   // Each joined in front: behind would walk the whole chain every time.
-  for (uint32_t i = 0; i < LINKS; ++i) chain = slip_status_join(SLIP_STATUS(SLIP_CODE_IO, "x"), chain);
+  for (uint32_t i = 0; i < LINKS; ++i) chain = slip_status_join(SLIP_STATUS(SLIP_CODE_IO, "%u", i), chain);
   slip_status_t copy = slip_status_clone(chain);
   SLIP_CHECK_EQ(slip_status_format(copy, NULL, 0), slip_status_format(chain, NULL, 0));
   SLIP_CHECK(slip_status_format(copy, NULL, 0) > LINKS);

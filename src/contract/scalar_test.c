@@ -276,9 +276,14 @@ static void prints(slip_scalar_t scalar, const char *text) {
 SLIP_TEST(scalar_prints_the_shortest_text) {
   prints(slip_scalar_f32(0.1f), "0.1");
   prints(slip_scalar_f32(FLT_MAX), "3.4028235e+38");
+  prints(slip_scalar_f32(10), "10");
+  prints(slip_scalar_f32(-1200000), "-1200000");
+  prints(slip_scalar_f32(999999936), "999999936");
+  prints(slip_scalar_f32(1e9f), "1e+09");
+  prints(from_f64(SLIP_DTYPE_F64, 100000000), "100000000");
   prints(slip_scalar_f32(-0.0f), "-0");
   prints(from_f64(SLIP_DTYPE_F64, 0.1), "0.1");
-  prints(from_f64(SLIP_DTYPE_F16, 65504), "6.55e+04");
+  prints(from_f64(SLIP_DTYPE_F16, 65504), "65504");
   prints(from_f64(SLIP_DTYPE_BF16, (double)-INFINITY), "-inf");
   prints(from_f64(SLIP_DTYPE_F16, (double)NAN), "nan");
   prints(from_i64(SLIP_DTYPE_I8, -128), "-128");

@@ -94,7 +94,7 @@ slip_status_t slip_scalar_parse(slip_dtype_t dtype, const char *text, slip_scala
   return slip__scalar_parse_integer(dtype, text, out);
 }
 
-// The shortest of |digits| that reads back to the same bits.
+// The shortest that reads back to the same bits, whole numbers below 1e9 without an exponent.
 static void slip__scalar_format_float(slip_scalar_t scalar, char *buffer, size_t capacity) {
   double value = slip_scalar_to_f64(scalar);
   locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -110,6 +110,8 @@ static void slip__scalar_format_float(slip_scalar_t scalar, char *buffer, size_t
     slip_status_free(status);
     if (same) break;
   }
+  // Ten is "10", not "1e+01": what an exponent would hide is written out, as far as one reads it at a glance.
+  if (strstr(buffer, "e+") && fabs(value) < 1e9 && value == rint(value)) snprintf(buffer, capacity, "%.0f", value);
   (void)fesetenv(&environment);
   if (before) uselocale(before);
   if (locale) freelocale(locale);

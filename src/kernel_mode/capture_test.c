@@ -57,10 +57,10 @@ SLIP_CAPTURE_TEST(replays_a_b_a_b_a_a_b) {
   slip_capture_replay(world, graph_c, world->stream);
   slip_capture_replay(world, graph_b, world->stream);
   slip_lane_expect(world, world->stream, a, COUNT, 64 + 1 + 1 + 10 + 20, 1);
-  SLIP_CHECK_ERROR(slip_context_close(world->context), SLIP_CODE_BUSY, "8 launches belong to graphs");
+  SLIP_CHECK_ERROR(slip_context_close(world->context), SLIP_CODE_BUSY, "8 captured launches belong to graphs");
   SLIP_CHECK_EQ(slip_context_state(world->context), SLIP_CONTEXT_CLOSING);
   slip_capture_destroy(world, graph_a);
-  SLIP_CHECK_ERROR(slip_context_close(world->context), SLIP_CODE_BUSY, "6 launches belong to graphs");
+  SLIP_CHECK_ERROR(slip_context_close(world->context), SLIP_CODE_BUSY, "6 captured launches belong to graphs");
   slip_capture_replay(world, graph_b, world->stream);  // graphs that live go on
   slip_lane_expect(world, world->stream, a, COUNT, 64 + 1 + 1 + 10 + 20 + 20, 1);
   slip_capture_destroy(world, graph_b);
@@ -403,7 +403,7 @@ static void slip_capture_test_fault(slip_lane_place_e place, const slip_capture_
   bool poisons = fault->step >= 3, runs = fault->step > 6;
   slip_lane_frame(&world, &frame, x, y, z, COUNT);
   slip_launch_record_t record = slip_lane_record(&world, &frame, world.stream, &released);
-  (void)snprintf(step, sizeof(step), fault->step ? "(step %d of 12)" : "enqueuing", fault->step);
+  (void)snprintf(step, sizeof(step), fault->step ? "(step %d of 12:" : "enqueuing", fault->step);
   slip_capture_begin(&world, world.stream);
   slip__platform_fault_set(fault->call, fault->nth, false);
   SLIP_CHECK_ERROR(slip_launch(&record, &ticket), SLIP_CODE_DEVICE, step);

@@ -15,7 +15,8 @@
 //   DEVICE     argument blocks, the platform's memory                 free       nothing of the platform is held
 //   HOST       slots                                                  -          only the shell is left, with all gates shut
 //
-// DRAIN is BUSY while graphs hold captured launches: nobody but their owner can end them. Admission stays shut meanwhile.
+// DRAIN is BUSY while graphs, or replays of destroyed ones, hold captured launches: nobody but their owner can end them. Admission stays
+// shut meanwhile.
 //
 // A failed stage keeps what it could not give back, and the stages after it, which may need it, do not run; the next close begins with it.
 // A failed open runs the same stages over what it had made: each skips what is not there.
@@ -99,8 +100,11 @@ static slip_status_t slip__close_drain(slip_context_t *context) {
   uint32_t captured = 0;
   SLIP_RETURN_IF_ERROR(slip__close_wait_quiet(context, &captured));
   if (captured > 0) {
-    return SLIP_STATUS(SLIP_CODE_BUSY, "%" PRIu32 " launches belong to graphs that are alive; destroy the graphs, then close again",
-                       captured);
+    return SLIP_STATUS(SLIP_CODE_BUSY,
+                       "%" PRIu32
+                       " captured launch%s to graphs that are alive or being replayed; destroy the graphs and wait for the streams that "
+                       "replay them, then close again",
+                       captured, captured == 1 ? " belongs" : "es belong");
   }
   SLIP_RETURN_IF_ERROR(slip__close_abandoned(context));
   // Device sides that have finished their ticket may still be on their last lines. Acquire: pairs with their release.

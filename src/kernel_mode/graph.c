@@ -128,7 +128,7 @@ slip_status_t slip_graph_add(slip_graph_t *graph, int32_t id, const slip_frame_t
   if (!graph) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "graph is NULL, expected one that slip_graph_create() has given");
   if (atomic_load_explicit(&graph->launched, memory_order_relaxed)) {
     return SLIP_STATUS(SLIP_CODE_INVALID_STATE,
-                       "the graph was launched, which ended its recording at %" PRIu32 " nodes; make another graph", graph->node_count);
+                       "the graph was launched, which ended its recording (nodes: %" PRIu32 "); make another graph", graph->node_count);
   }
   slip_context_t *context = graph->context;
   SLIP_RETURN_IF_ERROR(slip__context_enter(context, "adding to a graph"));
@@ -204,8 +204,9 @@ slip_status_t slip_graph_bind(slip_graph_t *graph, uint32_t node, const slip_fra
   SLIP_RETURN_IF_ERROR(slip__latch_check("slip_graph_bind"));
   if (!graph) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "graph is NULL, expected one that slip_graph_create() has given");
   if (node >= graph->node_count) {
-    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "the graph has %" PRIu32 " nodes, hence no node %" PRIu32 " to bind", graph->node_count,
-                       node);
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
+                       "the graph has %" PRIu32 " node%s, hence no node %" PRIu32 " to bind; nodes are counted from 0", graph->node_count,
+                       graph->node_count == 1 ? "" : "s", node);
   }
   // A bind that waits for a version holds the lock, and what it waits for may be retired only after that release.
   if (slip__ticket_releasing(graph->context)) {

@@ -174,7 +174,7 @@ static slip_status_t slip__lane_find(slip_context_t *context, uint64_t id, slip_
   }
   if (*out) return slip_ok_status();
   return SLIP_STATUS(SLIP_CODE_BUSY,
-                     "%" PRIu32 " captures that hold launches are in progress, which is max_captures; end one or open with more",
+                     "captures in progress that hold launches: %" PRIu32 ", which is max_captures; end one or open with more",
                      context->options.max_captures);
 }
 
@@ -348,7 +348,8 @@ static slip_status_t slip__lane_settle(const slip__submission_t *s) {
 static slip_status_t slip__lane_failed(slip__submission_t *s, slip_status_t status) {
   slip__lane_judge(s);
   if (s->moved && slip_status_code(status) != SLIP_CODE_INVALID_STATE) status = slip_status_join(slip__lane_refuse_moved(s), status);
-  status = slip_status_annotate(status, "%s (step %d of %d)", slip__lane_step_name(s->step), s->step, SLIP__LANE_DONE - 1);
+  status = slip_status_annotate(status, "in the launch's own operations (step %d of %d: %s)", s->step, SLIP__LANE_DONE - 1,
+                                slip__lane_step_name(s->step));
   status = slip_status_join(status, slip__lane_join(s, s->step));
   // If even that fails, the ticket is kept, and with it the context: nobody knows whether the device still uses it.
   return s->torn ? slip_status_join(status, slip__lane_settle(s)) : status;

@@ -56,6 +56,14 @@ SLIP_TEST(lane_device_is_bound_whatever_the_threads_own_is) {
     SLIP_CHECK_OK(slip__platform_memory_fill(world.platform, 1, vectors[i], 0, COUNT * sizeof(float)));
   }
   slip_lane_frame(&world, &frame, vectors[0], vectors[1], vectors[2], COUNT);
+  slip_stream_t other = NULL;
+  SLIP_CHECK_ERROR(slip_context_launch(world.context, world.add, &frame, NULL, NULL), SLIP_CODE_INVALID_ARGUMENT, "; name a stream [");
+  SLIP_CHECK_OK(slip_sim_set_device(0));
+  SLIP_CHECK_OK(slip_stream_create(world.platform, 0, &other));
+  SLIP_CHECK_ERROR(slip_context_launch(world.context, world.add, &frame, other, NULL), SLIP_CODE_INVALID_ARGUMENT,
+                   "the stream belongs to device 0, but the context is open on sim:1; launch on a stream of device 1");
+  SLIP_CHECK_OK(slip_stream_destroy(world.platform, other));
+  SLIP_CHECK_OK(slip_sim_set_device(1));
   slip_lane_elsewhere_t elsewhere = {&world, &frame, stream};
   SLIP_CHECK_OK(slip__thread_start(&thread, "elsewhere", slip_lane_elsewhere, &elsewhere));
   slip__thread_join(&thread);
@@ -65,7 +73,7 @@ SLIP_TEST(lane_device_is_bound_whatever_the_threads_own_is) {
   SLIP_CHECK_OK(slip_stream_destroy(world.platform, stream));
   for (int i = 0; i < 3; ++i) SLIP_CHECK_OK(slip_memory_free(world.platform, 1, vectors[i]));
   SLIP_CHECK_EQ(slip_sim_violation_count(), 0);
-  SLIP_CHECK_EQ(slip_sim_lifecycle_calls(), 1);  // the test's own
+  SLIP_CHECK_EQ(slip_sim_lifecycle_calls(), 3);  // the test's own
 }
 
 SLIP_CAPTURE_TEST(a_stream_of_another_device_is_refused) {

@@ -36,7 +36,7 @@ static void slip_lane_test_fault(slip_lane_place_e place, const slip_lane_fault_
   float *x = slip_lane_vector(&world, COUNT, 0, 1), *y = slip_lane_vector(&world, COUNT, 3, 0), *z = slip_lane_vector(&world, COUNT, 9, 0);
   slip_lane_frame(&world, &frame, x, y, z, COUNT);
   slip_launch_record_t record = slip_lane_record(&world, &frame, world.stream, &released);
-  (void)snprintf(step, sizeof(step), fault->step ? "(step %d of 12)" : "enqueuing", fault->step);
+  (void)snprintf(step, sizeof(step), fault->step ? "(step %d of 12:" : "enqueuing", fault->step);
   slip__platform_fault_set(fault->call, fault->nth, persistent);
   SLIP_CHECK_ERROR(slip_launch(&record, &ticket), SLIP_CODE_DEVICE, step);
   slip__platform_fault_clear();

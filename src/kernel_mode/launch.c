@@ -128,8 +128,8 @@ slip_status_t slip__launch_check_stream(slip_context_t *context, slip_stream_t s
   SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_stream_device(context->platform, stream, &device), "launching on a stream");
   if (device != context->device.ordinal) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                       "the stream belongs to device %" PRId32 ", but the context is open on %s:%d; launch on a stream of that device",
-                       device, context->platform_name, context->device.ordinal);
+                       "the stream belongs to device %" PRId32 ", but the context is open on %s:%d; launch on a stream of device %d",
+                       device, context->platform_name, context->device.ordinal, context->device.ordinal);
   }
   SLIP_RETURN_IF_ERROR_ANNOTATED(slip_stream_capture_info(context->platform, stream, out_capture), "launching on a stream");
   if (out_capture->state == SLIP_CAPTURE_INVALIDATED) {
@@ -201,9 +201,8 @@ static slip_status_t slip__launch_refused(const slip_launch_record_t *record, sl
 }
 
 slip_status_t slip__launch_null_stream(const slip_context_t *context) {
-  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                     "stream is NULL, and the platform %s has no default stream; name a stream or SLIP_STREAM_INLINE",
-                     context->platform_name);
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "stream is NULL, and the platform %s has no default stream; name a stream%s",
+                     context->platform_name, context->inline_stream ? " or SLIP_STREAM_INLINE" : "");
 }
 
 static slip_status_t slip__launch_refuse_bits(const slip_launch_record_t *record) {
@@ -267,8 +266,12 @@ slip_status_t slip_context_launch(slip_context_t *context, int32_t id, const sli
 static slip_status_t slip__launch_resized(const slip_launch_record_t *record, slip_ticket_t **out_ticket) {
   if (!record || record->struct_size < sizeof(*record)) {
     SLIP_RETURN_IF_ERROR(slip__latch_check("launch"));
-    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "the launch record is %s, expected struct_size of at least %zu",
-                       record ? "too small" : "NULL", sizeof(*record));
+    if (!record) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "the launch record is NULL, expected a slip_launch_record_t");
+    // Its release is not called: that the fields are there is exactly what the record does not say.
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
+                       "slip_launch_record_t.struct_size is %" PRIu32
+                       ", expected at least %zu; set it to sizeof(slip_launch_record_t). The record's release was not called",
+                       record->struct_size, sizeof(*record));
   }
   const unsigned char *bytes = (const unsigned char *)record;
   for (size_t i = sizeof(*record); i < record->struct_size && !slip__latch_forked(); ++i) {

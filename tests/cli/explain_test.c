@@ -24,7 +24,12 @@ SLIP_TEST(explain_takes_names_and_numbers_as_they_are_written) {
   SLIP(0, "BUSY (-18): ", "explain", "18");
   SLIP(0, "More, with an example: docs/status-codes/BUSY.md", "explain", "BUSY");
   SLIP(0, "OK (0): success", "explain", "0");
+  SLIP(0, "BUSY (-18): ", "explain", "-18");
   SLIP(0, "GRAPH_STALE_TENSOR (-1113): ", "explain", "--", "-1113");
+  json_t *document = SLIP_JSON(0, "explain", "-1113");
+  SLIP_CHECK_EQ(json_integer_value(json_object_get(document, "number")), -1113);
+  json_decref(document);
+  SLIP(0, "\"number\": -18", "explain", "--json", "-18");
 }
 
 SLIP_TEST(explain_breaks_lines) {
@@ -41,6 +46,8 @@ SLIP_TEST(explain_breaks_lines) {
 SLIP_TEST(explain_refuses_what_is_no_code) {
   SLIP(1, "NOT_FOUND: there is no status code \"SUCCESS\"", "explain", "SUCCESS");
   SLIP(1, "there is no status code \"19\"", "explain", "19");
+  SLIP(1, "there is no status code \"19\"", "explain", "-19");
+  SLIP(2, "there is no option '-x'", "explain", "-x");
   SLIP(1, "there is no status code \"\"", "explain", "");
   SLIP(2, NULL, "explain");
   SLIP(2, NULL, "explain", "BUSY", "OK");
