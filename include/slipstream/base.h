@@ -26,6 +26,17 @@
 #define SLIP_MUST_USE                    __attribute__((warn_unused_result))
 #define SLIP_PRINTF(format_index, first) __attribute__((format(printf, format_index, first)))
 
+#ifdef __cplusplus
+// What the SLIP_..._INIT macros of growing structs are in C++, which has no designated initialisers before C++20 and warns of missing ones:
+// zero but for |struct_size|.
+template <typename T>
+inline T slip_initial() {
+  T result = T();
+  result.struct_size = static_cast<uint32_t>(sizeof(T));
+  return result;
+}
+#endif
+
 SLIP_EXTERN_C_BEGIN
 
 // Borrowed, read-only bytes. {NULL, 0} is the empty range.

@@ -52,8 +52,12 @@ typedef struct slip_compile_options_t {
   bool (*cancelled)(void *user);
 } slip_compile_options_t;
 
+#ifdef __cplusplus
+#define SLIP_COMPILE_OPTIONS_INIT (slip_initial<slip_compile_options_t>())
+#else
 #define SLIP_COMPILE_OPTIONS_INIT \
   { .struct_size = (uint32_t)sizeof(slip_compile_options_t) }
+#endif
 
 // Compiles the all-C program described by the manifest at |manifest_path| into an artifact directory. The format of the manifest is in
 // docs/manifest.md.
@@ -74,8 +78,12 @@ typedef struct slip_compile_toolchain_t {
   char include_dir[1024];  // where the kernel headers are
 } slip_compile_toolchain_t;
 
+#ifdef __cplusplus
+#define SLIP_COMPILE_TOOLCHAIN_INIT (slip_initial<slip_compile_toolchain_t>())
+#else
 #define SLIP_COMPILE_TOOLCHAIN_INIT \
   { .struct_size = (uint32_t)sizeof(slip_compile_toolchain_t) }
+#endif
 
 // Looks for |compiler| (NULL: as slip_compile_options_t says). Runs it twice. |*out| is zeroed but for its size on failure. Thread-safe.
 // Status: UNSUPPORTED (none found, or no kernel headers; says what to install or set), INVALID_ARGUMENT, OUT_OF_MEMORY.

@@ -84,8 +84,12 @@ typedef enum slip_context_bits_e {
   SLIP_CONTEXT_SKIP_BUILD_CHECK = 2,  // accept a platform whose build identity is missing or another one
 } slip_context_bits_e;
 
+#ifdef __cplusplus
+#define SLIP_CONTEXT_OPTIONS_INIT (slip_initial<slip_context_options_t>())
+#else
 #define SLIP_CONTEXT_OPTIONS_INIT \
   { .struct_size = (uint32_t)sizeof(slip_context_options_t) }
+#endif
 
 // Opens (or finds) the kernel-mode context of a device and claims the process for kernel mode. |options| NULL means all defaults.
 //

@@ -39,8 +39,12 @@ typedef struct slip_sim_options_t {
   uint32_t max_events;    // of a device; 0: 4096
 } slip_sim_options_t;
 
+#ifdef __cplusplus
+#define SLIP_SIM_OPTIONS_INIT (slip_initial<slip_sim_options_t>())
+#else
 #define SLIP_SIM_OPTIONS_INIT \
   { .struct_size = (uint32_t)sizeof(slip_sim_options_t) }
+#endif
 
 // Power-on: heals broken devices, forgets violations, faults to come and captures, and applies |options| (NULL: defaults). Streams, events,
 // memory, graphs and modules must have been given back: else BUSY, naming what is alive, and nothing happens. Not while other threads call.

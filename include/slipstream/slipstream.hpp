@@ -3,14 +3,16 @@
 // ownership, threads and codes.
 //
 // Destructors never throw. A Context should be closed by close(), whose failure can be seen and repeated; its destructor closes too, and if
-// that fails it leaks the context on purpose, because the device may still be working with it. Declare a Graph after its Context and a
-// Stream before it: a graph must be gone before its context closes.
+// that fails it leaks the context on purpose, because the device may still be working with it. Declare Streams, Events and memory before
+// the Context that uses them, and Graphs after it: Context::close() is refused (BUSY) while a Graph of it is alive. A Context that is
+// destroyed before its Graphs closes with the last of them; captured launches (GraphExec) do not keep it: destroy those first.
 #ifndef SLIPSTREAM_SLIPSTREAM_HPP_
 #define SLIPSTREAM_SLIPSTREAM_HPP_
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -46,6 +48,13 @@ inline void check(slip_status_t status) {
     ~Owner() { slip_status_free(status); }
   } owner{status};
   throw Error(slip_status_code(status), slip_status_platform_code(status), to_string(status));
+}
+
+// False while |status| is NOT_READY; throws other failures. Consumes it.
+inline bool ready(slip_status_t status) {
+  if (slip_status_code(status) != SLIP_CODE_NOT_READY) return check(status), true;
+  slip_status_free(status);
+  return false;
 }
 
 // One reference to a C object; moved, not copied.
@@ -89,12 +98,7 @@ class Ticket : public Handle<slip_ticket_t, slip_ticket_release> {
   using Handle::Handle;
   void wait(int64_t timeout_ns = -1) const { check(slip_ticket_wait(get(), timeout_ns)); }
   // False while the launch is not finished; throws its failure.
-  bool done() const {
-    slip_status_t status = slip_ticket_query(get());
-    if (slip_status_code(status) != SLIP_CODE_NOT_READY) return check(status), true;
-    slip_status_free(status);
-    return false;
-  }
+  bool done() const { return ready(slip_ticket_query(get())); }
 };
 
 // One validated call; lives where it is declared.
@@ -116,84 +120,146 @@ class Frame {
   slip_frame_t frame_;
 };
 
-// An asynchronous queue of a platform, for programs that have no framework to lend them one.
-class Stream {
+inline slip_platform_t *platform(const char *name) {
+  slip_platform_t *platform = nullptr;
+  check(slip_platform_find(name, &platform));
+  return platform;
+}
+
+// Something of a platform, which |Destroy| gives back; moved, not copied.
+template <typename T, slip_status_t (*Destroy)(slip_platform_t *, T)>
+class Owned {
  public:
-  explicit Stream(const char *platform = "cpu", int32_t device = 0) {
-    check(slip_platform_find(platform, &platform_));
-    check(slip_stream_create(platform_, device, &stream_));
-  }
-  Stream(Stream &&other) noexcept : platform_(other.platform_), stream_(std::exchange(other.stream_, nullptr)) {}
-  Stream &operator=(Stream &&other) noexcept {
+  Owned() noexcept = default;
+  Owned(slip_platform_t *platform, T object) noexcept : platform_(platform), object_(object) {}
+  Owned(Owned &&other) noexcept : platform_(other.platform_), object_(std::exchange(other.object_, nullptr)) {}
+  Owned &operator=(Owned &&other) noexcept {
     std::swap(platform_, other.platform_);
-    std::swap(stream_, other.stream_);
+    std::swap(object_, other.object_);
     return *this;
   }
-  // Waits for the stream's work.
-  ~Stream() {
-    if (stream_) slip_status_free(slip_stream_destroy(platform_, stream_));
+  ~Owned() {
+    if (object_) slip_status_free(Destroy(platform_, object_));
   }
-  void synchronize() const { check(slip_stream_synchronize(platform_, stream_)); }
-  // False while work is left.
-  bool done() const {
-    slip_status_t status = slip_stream_query(platform_, stream_);
-    if (slip_status_code(status) != SLIP_CODE_NOT_READY) return check(status), true;
-    slip_status_free(status);
-    return false;
-  }
-  // The same as the destructor, where a failure can be seen. Afterwards the object is empty.
+  // The same as the destructor, where a failure can be seen. Afterwards the object is empty; on an empty one it does nothing.
   void close() {
-    if (!stream_) return;
-    check(slip_stream_destroy(platform_, stream_));
-    stream_ = nullptr;
+    if (!object_) return;
+    check(Destroy(platform_, object_));
+    object_ = nullptr;
   }
-  slip_stream_t get() const noexcept { return stream_; }
+  T get() const noexcept { return object_; }
+  slip_platform_t *platform() const noexcept { return platform_; }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
 
  private:
   slip_platform_t *platform_ = nullptr;
-  slip_stream_t stream_ = nullptr;
+  T object_ = nullptr;
 };
 
-class Context {
+class Event : public Owned<slip_event_t, slip_event_destroy> {
  public:
-  explicit Context(const slip_context_options_t *options = nullptr) {
-    slip_status_t status = slip_context_open(options, &context_);
-    if (!slip_status_is_ok(status)) dispose();  // a failed open may owe teardown
-    check(status);
+  explicit Event(const char *platform = "cpu", int32_t device = 0) : Owned(create(slipstream::platform(platform), device)) {}
+  void record(slip_stream_t stream) { check(slip_event_record(platform(), get(), stream)); }
+  void wait(slip_stream_t stream) const { check(slip_stream_wait_event(platform(), stream, get())); }
+  void synchronize() const { check(slip_event_synchronize(platform(), get())); }
+  // False while the last record has not been reached.
+  bool done() const { return ready(slip_event_query(platform(), get())); }
+
+ private:
+  static Owned create(slip_platform_t *platform, int32_t device) {
+    slip_event_t event = nullptr;
+    check(slip_event_create(platform, device, &event));
+    return Owned(platform, event);
   }
-  Context(Context &&other) noexcept : context_(std::exchange(other.context_, nullptr)) {}
-  Context &operator=(Context &&other) noexcept {
-    std::swap(context_, other.context_);
+};
+
+// What a capture has recorded. Destroying it lets executions that are enqueued run on; a context that has launches in it closes when they
+// are through.
+class GraphExec : public Owned<slip_graph_exec_t, slip_graph_exec_destroy> {
+ public:
+  using Owned::Owned;
+  void launch(slip_stream_t stream) { check(slip_graph_exec_launch(platform(), get(), stream)); }
+};
+
+// An asynchronous queue of a platform, for programs that have no framework to lend them one. The destructor waits for its work.
+class Stream : public Owned<slip_stream_t, slip_stream_destroy> {
+ public:
+  explicit Stream(const char *platform = "cpu", int32_t device = 0) : Owned(create(slipstream::platform(platform), device)) {}
+  void synchronize() const { check(slip_stream_synchronize(platform(), get())); }
+  // False while work is left.
+  bool done() const { return ready(slip_stream_query(platform(), get())); }
+  void copy(void *target, const void *source, uint64_t size_bytes, slip_copy_e kind) {
+    check(slip_memory_copy_async(platform(), get(), target, source, size_bytes, static_cast<uint32_t>(kind)));
+  }
+  void capture_begin(slip_capture_mode_e mode = SLIP_CAPTURE_MODE_GLOBAL) {
+    check(slip_stream_capture_begin(platform(), get(), static_cast<uint32_t>(mode)));
+  }
+  GraphExec capture_end() {
+    slip_graph_exec_t graph = nullptr;
+    check(slip_stream_capture_end(platform(), get(), &graph));
+    return GraphExec(platform(), graph);
+  }
+
+ private:
+  static Owned create(slip_platform_t *platform, int32_t device) {
+    slip_stream_t stream = nullptr;
+    check(slip_stream_create(platform, device, &stream));
+    return Owned(platform, stream);
+  }
+};
+
+// Memory of a device. It must outlive what uses it: synchronize the streams first.
+class DeviceMemory {
+ public:
+  DeviceMemory(const char *platform, int32_t device, uint64_t size_bytes) : platform_(slipstream::platform(platform)), device_(device) {
+    check(slip_memory_allocate(platform_, device_, size_bytes, &data_));
+  }
+  DeviceMemory(DeviceMemory &&other) noexcept
+      : platform_(other.platform_), device_(other.device_), data_(std::exchange(other.data_, nullptr)) {}
+  DeviceMemory &operator=(DeviceMemory &&other) noexcept {
+    std::swap(platform_, other.platform_);
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
     return *this;
   }
-  ~Context() { dispose(); }
+  ~DeviceMemory() {
+    if (data_) slip_status_free(slip_memory_free(platform_, device_, data_));
+  }
+  // The same as the destructor, where a failure can be seen. Afterwards the object is empty.
+  void close() {
+    if (!data_) return;
+    check(slip_memory_free(platform_, device_, data_));
+    data_ = nullptr;
+  }
+  // Both block until copied.
+  void upload(const void *source, uint64_t size_bytes) {
+    check(slip_memory_copy(platform_, device_, data_, source, size_bytes, SLIP_COPY_HOST_TO_DEVICE));
+  }
+  void download(void *target, uint64_t size_bytes) const {
+    check(slip_memory_copy(platform_, device_, target, data_, size_bytes, SLIP_COPY_DEVICE_TO_HOST));
+  }
+  void *get() const noexcept { return data_; }
 
-  int32_t prepare(const Artifact &artifact) {
-    int32_t id = -1;
-    check(slip_context_prepare_artifact(context_, artifact.get(), &id));
-    return id;
+ private:
+  slip_platform_t *platform_ = nullptr;
+  int32_t device_ = 0;
+  void *data_ = nullptr;
+};
+
+// One reference of slip_context_open(), shared by a Context and its Graphs: the last one closes.
+class ContextReference {
+ public:
+  ContextReference() noexcept = default;
+  ContextReference(const ContextReference &) = delete;
+  ContextReference &operator=(const ContextReference &) = delete;
+  ~ContextReference() {
+    if (!context_) return;
+    slip_status_free(slip_context_close(context_));
+    // CLOSED also if close told that the device was reset under it. Otherwise it leaks: the device may still be working with it.
+    if (slip_context_state(context_) == SLIP_CONTEXT_CLOSED) slip_status_free(slip_context_destroy(context_));
   }
-  int32_t prepare(slip_const_bytes_t image) {
-    int32_t id = -1;
-    check(slip_context_prepare(context_, image, &id));
-    return id;
-  }
-  void release(int32_t id) { check(slip_context_release(context_, id)); }
-  Signature signature(int32_t id) const {
-    slip_signature_t *signature = nullptr;
-    check(slip_context_signature(context_, id, &signature));
-    return Signature(signature);
-  }
-  void launch(int32_t id, const Frame &frame, slip_stream_t stream) {
-    check(slip_context_launch(context_, id, frame.get(), stream, nullptr));
-  }
-  Ticket launch_with_ticket(int32_t id, const Frame &frame, slip_stream_t stream) {
-    slip_ticket_t *ticket = nullptr;
-    check(slip_context_launch(context_, id, frame.get(), stream, &ticket));
-    return Ticket(ticket);
-  }
-  void drain() { check(slip_context_drain(context_)); }
-  // May be repeated after a failure. Afterwards the object is empty.
+  // A failed open may owe teardown, which the destructor does.
+  void open(const slip_context_options_t *options) { check(slip_context_open(options, &context_)); }
   void close() {
     check(slip_context_close(context_));
     check(slip_context_destroy(std::exchange(context_, nullptr)));
@@ -201,24 +267,102 @@ class Context {
   slip_context_t *get() const noexcept { return context_; }
 
  private:
-  void dispose() noexcept {
-    if (!context_) return;
-    slip_status_t status = slip_context_close(context_);
-    if (slip_status_is_ok(status)) status = slip_context_destroy(context_);
-    slip_status_free(status);
-    context_ = nullptr;
-  }
   slip_context_t *context_ = nullptr;
+};
+
+class Context {
+ public:
+  explicit Context(const slip_context_options_t *options = nullptr) : reference_(open(options)) {}
+  Context(Context &&) noexcept = default;
+  Context &operator=(Context &&other) noexcept {
+    std::swap(reference_, other.reference_);
+    return *this;
+  }
+
+  int32_t prepare(const Artifact &artifact) {
+    int32_t id = -1;
+    check(slip_context_prepare_artifact(get(), artifact.get(), &id));
+    return id;
+  }
+  int32_t prepare(slip_const_bytes_t image) {
+    int32_t id = -1;
+    check(slip_context_prepare(get(), image, &id));
+    return id;
+  }
+  void release(int32_t id) { check(slip_context_release(get(), id)); }
+  Signature signature(int32_t id) const {
+    slip_signature_t *signature = nullptr;
+    check(slip_context_signature(get(), id, &signature));
+    return Signature(signature);
+  }
+  // |flags|: slip_launch_bits_e. |done|: the record's release, called once with |user|, also if the launch is refused; see
+  // slip_launch_record_t.
+  void launch(int32_t id, const Frame &frame, slip_stream_t stream, uint32_t flags = SLIP_LAUNCH_NONE, void (*done)(void *) = nullptr,
+              void *user = nullptr) {
+    slip_launch_record_t record = make_record(id, frame, stream, flags, done, user);
+    check(slip_launch(&record, nullptr));
+  }
+  Ticket launch_with_ticket(int32_t id, const Frame &frame, slip_stream_t stream, uint32_t flags = SLIP_LAUNCH_NONE,
+                            void (*done)(void *) = nullptr, void *user = nullptr) {
+    slip_ticket_t *ticket = nullptr;
+    slip_launch_record_t record = make_record(id, frame, stream, flags, done, user);
+    check(slip_launch(&record, &ticket));
+    return Ticket(ticket);
+  }
+  // Keeps |owner|, of the tensors for example, until the device is done with the launch; it is deleted on any thread.
+  template <typename T>
+  void launch_keeping(std::unique_ptr<T> owner, int32_t id, const Frame &frame, slip_stream_t stream, uint32_t flags = SLIP_LAUNCH_NONE) {
+    launch(
+        id, frame, stream, flags, [](void *user) { delete static_cast<T *>(user); }, owner.release());
+  }
+  void drain() { check(slip_context_drain(get())); }
+  // BUSY while Graphs or captured launches of it are alive; may be repeated after a failure. Afterwards the object is empty; on an empty
+  // one it does nothing.
+  void close() {
+    if (!reference_) return;
+    reference_->close();
+    reference_.reset();
+  }
+  slip_context_t *get() const noexcept { return reference_ ? reference_->get() : nullptr; }
+
+ private:
+  friend class Graph;
+  static std::shared_ptr<ContextReference> open(const slip_context_options_t *options) {
+    auto reference = std::make_shared<ContextReference>();
+    reference->open(options);
+    return reference;
+  }
+  slip_launch_record_t make_record(int32_t id, const Frame &frame, slip_stream_t stream, uint32_t flags, void (*done)(void *),
+                                   void *user) const {
+    slip_launch_record_t record = slip_initial<slip_launch_record_t>();
+    record.context = get();
+    record.id = id;
+    record.frame = frame.get();
+    record.stream = stream;
+    record.flags = flags;
+    record.release = done;
+    record.user = user;
+    return record;
+  }
+  std::shared_ptr<ContextReference> reference_;
 };
 
 inline void graph_release(slip_graph_t *graph) {
   slip_status_free(slip_graph_destroy(graph));
 }
 
-// Recorded launches; see slipstream/graph.h.
-class Graph : public Handle<slip_graph_t, graph_release> {
+// Recorded launches; see slipstream/graph.h. It shares its context: one whose Context is gone already is closed when the Graph is.
+class Graph {
  public:
-  explicit Graph(const Context &context) : Handle(create(context.get())) {}
+  explicit Graph(const Context &context) : context_(context.reference_), graph_(create(context.get())) {}
+  Graph(Graph &&) noexcept = default;
+  Graph &operator=(Graph &&other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(graph_, other.graph_);
+    return *this;
+  }
+  slip_graph_t *get() const noexcept { return graph_.get(); }
+  explicit operator bool() const noexcept { return static_cast<bool>(graph_); }
   // Returns the node's number, for bind().
   uint32_t add(int32_t id, const Frame &frame) {
     uint32_t node = 0;
@@ -240,6 +384,8 @@ class Graph : public Handle<slip_graph_t, graph_release> {
     check(slip_graph_create(context, &graph));
     return graph;
   }
+  std::shared_ptr<ContextReference> context_;  // before the graph, which goes first
+  Handle<slip_graph_t, graph_release> graph_;
 };
 
 // A contiguous tensor at |data|; see slip_tensor_initialize().

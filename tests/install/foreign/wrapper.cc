@@ -2,7 +2,9 @@
 // The C++ wrapper of the installed package.
 #include <slipstream/slipstream.hpp>
 
+#include <atomic>
 #include <cstdio>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,93 @@ static bool replays(slipstream::Context &context, slipstream::Stream &stream, in
   }
 }
 
+template <typename Call>
+static slip_code_t code_of(Call &&call) {
+  try {
+    call();
+    return SLIP_CODE_OK;
+  } catch (const slipstream::Error &error) {
+    return error.code();
+  }
+}
+
+struct Owner {
+  explicit Owner(std::atomic<int> *count) : count_(count) {}
+  ~Owner() { ++*count_; }
+  std::atomic<int> *count_;
+};
+
+// Owners of launches come back once, refused ones too.
+static bool owners(slipstream::Context &context, slipstream::Stream &stream, int32_t id, const slipstream::Frame &frame) {
+  std::atomic<int> gone{0};
+  context.launch_keeping(std::make_unique<Owner>(&gone), id, frame, stream.get());
+  stream.synchronize();
+  context.drain();
+  if (gone != 1) return false;
+  auto refused = [&] { context.launch_keeping(std::make_unique<Owner>(&gone), id + 1000, frame, stream.get(), SLIP_LAUNCH_NO_WAIT); };
+  if (code_of(refused) != SLIP_CODE_NOT_PREPARED || gone != 2) return false;
+  auto count = [](void *user) { ++*static_cast<std::atomic<int> *>(user); };
+  context.launch_with_ticket(id, frame, stream.get(), SLIP_LAUNCH_NONE, count, &gone).wait();
+  context.drain();
+  if (gone != 3) return false;
+  return code_of([&] { context.launch(id, frame, stream.get(), 0x8000u); }) == SLIP_CODE_INVALID_ARGUMENT;
+}
+
+// A Graph that outlives its Context closes it, so that it can be opened again.
+static bool outlives(const slipstream::Artifact &artifact) {
+  slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
+  options.max_pending = 17;
+  auto context = std::make_unique<slipstream::Context>(&options);
+  context->prepare(artifact);
+  auto graph = std::make_unique<slipstream::Graph>(*context);
+  if (code_of([&] { context->close(); }) != SLIP_CODE_BUSY) return false;
+  context.reset();
+  graph.reset();
+  options.max_pending = 18;
+  return code_of([&] { slipstream::Context(&options).close(); }) == SLIP_CODE_OK;
+}
+
+// Events, device memory and a capture, on the simulator.
+static bool captures(const slipstream::Artifact &artifact) {
+  slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
+  options.platform = "sim";
+  std::vector<float> x(8, 2.0f), y(8, 1.0f);
+  const uint64_t size = 8 * sizeof(float);
+  slipstream::Stream stream("sim"), other("sim");
+  slipstream::Event event("sim");
+  slipstream::DeviceMemory first("sim", 0, size), dy("sim", 0, size), dx(std::move(first));
+  slipstream::Context context(&options);
+  int32_t id = context.prepare(artifact);
+  dx.upload(x.data(), size);
+  dy.upload(y.data(), size);
+  slip_device_t device = slip_context_device(context.get());
+  slip_tensor_t tx = slipstream::tensor(SLIP_DTYPE_F32, {8}, dx.get(), device),
+                ty = slipstream::tensor(SLIP_DTYPE_F32, {8}, dy.get(), device);
+  slipstream::Frame frame(artifact.params(), "axpy", device,
+                          {slip_arg_tensor(&tx, nullptr), slip_arg_tensor(&ty, nullptr), slip_arg_scalar(slip_scalar_f32(3.0f))});
+  stream.capture_begin(SLIP_CAPTURE_MODE_RELAXED);
+  context.launch(id, frame, stream.get());
+  slipstream::GraphExec graph = stream.capture_end();
+  graph.launch(stream.get());
+  graph.launch(stream.get());
+  event.record(stream.get());
+  event.wait(other.get());
+  other.synchronize();
+  event.synchronize();
+  if (!event.done() || !graph) return false;
+  dy.download(y.data(), size);
+  if (y[7] != 13.0f || first.get() != nullptr) return false;
+  if (code_of([&] { context.close(); }) != SLIP_CODE_BUSY) return false;
+  graph.close();
+  stream.synchronize();
+  context.close();
+  dx.close();
+  dy.close();
+  event.close();
+  event.close();
+  return !graph && !event && context.get() == nullptr;
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) return 2;
   std::vector<float> x(100, 2.0f), y(100, 1.0f);
@@ -60,7 +149,7 @@ int main(int argc, char **argv) {
     std::printf("%s\n", error.what());
     if (error.code() != SLIP_CODE_NOT_FOUND) return 1;
   }
-  if (!replays(context, stream, id)) return 1;
+  if (!replays(context, stream, id) || !owners(context, stream, id, frame) || !captures(artifact)) return 1;
   try {
     slipstream::Stream nowhere("no-such-platform");
     return 1;
@@ -69,6 +158,9 @@ int main(int argc, char **argv) {
   }
   ticket = slipstream::Ticket();
   context.close();
+  context.close();  // empty by now: nothing to do
+  if (!outlives(artifact)) return 1;
+  stream.close();
   stream.close();
   return stream.get() == nullptr && spare.get() == nullptr ? 0 : 1;
 }
