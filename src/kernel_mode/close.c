@@ -80,7 +80,7 @@ static slip_status_t slip__close_wait_quiet(slip_context_t *context, uint32_t *o
   for (uint32_t round = 1; slip_status_is_ok(status); ++round) {
     (void)slip__tickets_reap(context);
     if (slip__close_quiet(context, out_captured)) break;
-    if (round % ASK == 0) status = slip__lanes_ask(context);
+    if (round % ASK == 0) status = slip__lanes_ask_bound(context);
     (void)slip__signal_sleep(&context->signal, &key, POLL_NS);
   }
   slip__signal_leave(&context->signal);

@@ -92,18 +92,21 @@ slip_status_t slip__lanes_destroy(slip_context_t *context) {
   return slip_ok_status();
 }
 
-slip_status_t slip__lanes_ask(slip_context_t *context) {
+slip_status_t slip__lanes_ask_bound(slip_context_t *context) {
   for (uint32_t i = 0; context->lanes && i < context->slot_count; ++i) {
     const slip__lane_t *lane = &context->lanes[i];
     slip_capture_info_t info;
     if (atomic_load_explicit(&lane->outstanding, memory_order_relaxed) == 0) continue;
-    slip_status_t status = slip_ok_status();
-    SLIP__CONTEXT_BOUND(status, context, slip_stream_capture_info(context->platform, lane->control, &info));
-    if (!slip_status_is_ok(status)) {
-      return slip_status_annotate(status, "the device does not tell of launches under way, so that none is known to have ended");
-    }
+    SLIP_RETURN_IF_ERROR_ANNOTATED(slip_stream_capture_info(context->platform, lane->control, &info),
+                                   "the device does not tell of launches under way, so that none is known to have ended");
   }
   return slip_ok_status();
+}
+
+slip_status_t slip__lanes_ask(slip_context_t *context) {
+  slip_status_t status = slip_ok_status();
+  if (context->lanes) SLIP__CONTEXT_BOUND(status, context, slip__lanes_ask_bound(context));
+  return status;
 }
 
 // --- eager lanes -------------------------------------------------------------------------------------------------------------------------

@@ -120,6 +120,9 @@ slip_status_t slip__lanes_synchronize(slip_context_t *context) SLIP_MUST_USE;
 bool slip__lanes_idle(slip_context_t *context);
 // DEVICE if a lane with launches under way can no longer tell of its progress. OK without lanes.
 slip_status_t slip__lanes_ask(slip_context_t *context) SLIP_MUST_USE;
+// The same for close, which has the device bound. Bindings of one device are never nested: an inner one that cannot be undone would be
+// taken for the outer one's, and the thread would keep the device.
+slip_status_t slip__lanes_ask_bound(slip_context_t *context) SLIP_MUST_USE;
 
 // A lane to submit to, until it is given back. May wait for another thread's submission.
 slip__lane_t *slip__lane_take(slip_context_t *context, slip_stream_t stream);

@@ -18,7 +18,6 @@ typedef enum slip_owed_kind_e {
   SLIP_OWED_KINDS
 } slip_owed_kind_e;
 static _Atomic int64_t slip_owed_balance[SLIP_OWED_KINDS];
-static _Atomic uint64_t slip_owed_given[SLIP_OWED_KINDS];
 
 static void slip_owed_log(void *user, const char *platform, slip__platform_call_e call, slip_code_t code) {
   static const slip__platform_call_e calls[SLIP_OWED_KINDS][2] = {{SLIP__PLATFORM_CALL_STREAM_CREATE, SLIP__PLATFORM_CALL_STREAM_DESTROY},
@@ -32,7 +31,6 @@ static void slip_owed_log(void *user, const char *platform, slip__platform_call_
   for (int i = 0; i < SLIP_OWED_KINDS; ++i) {
     if (call == calls[i][0]) atomic_fetch_add(&slip_owed_balance[i], 1);
     if (call == calls[i][1]) atomic_fetch_sub(&slip_owed_balance[i], 1);
-    if (call == calls[i][1]) atomic_fetch_add(&slip_owed_given[i], 1);
   }
 }
 
