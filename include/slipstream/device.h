@@ -86,8 +86,8 @@ SLIP_API slip_status_t slip_memory_copy(slip_platform_t *platform, int32_t devic
 SLIP_API slip_status_t slip_memory_copy_async(slip_platform_t *platform, slip_stream_t stream, void *target, const void *source,
                                               uint64_t size_bytes, uint32_t kind) SLIP_MUST_USE;
 
-// Page-locked host memory, 64-byte aligned at least; size 0 gives NULL. Asynchronous copies and captured copies need it on platforms whose
-// memory is not the host's. |*out| is NULL on failure.
+// Page-locked host memory, 64-byte aligned at least; size 0 gives NULL. Where the platform's memory is not the host's, captured copies need
+// it, and asynchronous copies from or to other host memory may be staged or wait, as the vendor has it. |*out| is NULL on failure.
 SLIP_API slip_status_t slip_host_allocate(slip_platform_t *platform, uint64_t size_bytes, void **out) SLIP_MUST_USE;
 SLIP_API slip_status_t slip_host_free(slip_platform_t *platform, void *memory) SLIP_MUST_USE;
 
