@@ -39,7 +39,7 @@ const cli_explain_page_t cli_explain_pages[] = {
   {SLIP_CODE_RECURSIVE,
    "An open runs on this thread, and something that it called called open again. Waiting for the first one would wait for oneself.",
    "Nothing happened. The outer open goes on and decides for itself what it makes of its callback's failure.",
-   "Let the outer open finish. Allocators must not call into the library, and release callbacks not into the context. The synchronize hook alone may launch; it must not drain, close or wait."},
+   "Let the outer open finish. Allocators must not call into the library, and release callbacks should not call into the context (what would wait there is refused). The synchronize hook may launch, but not drain or close."},
   {SLIP_CODE_FORKED,
    "This process is the child of one that had claimed kernel mode. Device, threads and locks stayed in the parent: nothing of them works here, and nothing is touched.",
    "Nothing happened, and nothing will: the child never blocks on a lock of the parent. The parent is not affected. A refused launch has called its record's release callback.",
