@@ -145,7 +145,7 @@ typedef struct slip_launch_record_t {
   // not if struct_size is too small: the fields are not read then. May be NULL. Best calls nothing of the context. What would wait there is
   // refused (drain, close, wait and bind: INVALID_STATE); a launch is allowed, never waits for room (BUSY), and other releases may run
   // inside this one. After an asynchronous launch it runs in whichever call finds the launch finished: the next launch, wait, query, drain
-  // or close.
+  // or close; in none while a capture forbids the calling thread unsafe calls.
   void (*release)(void *user);
   void *user;
 } slip_launch_record_t;
@@ -172,7 +172,8 @@ SLIP_API slip_status_t slip_launch(const slip_launch_record_t *record, slip_tick
 // Blocks until the launch has retired; returns its result (each call gets its own copy). |timeout_ns| < 0: for ever. TIMEOUT,
 // CAPTURE_UNSUPPORTED.
 SLIP_API slip_status_t slip_ticket_wait(slip_ticket_t *ticket, int64_t timeout_ns) SLIP_MUST_USE;
-// NOT_READY, or the result.
+// NOT_READY, or the result. While a capture forbids this thread unsafe calls a query looks for nothing new: NOT_READY until the capture
+// ends, unless the launch had retired before.
 SLIP_API slip_status_t slip_ticket_query(slip_ticket_t *ticket) SLIP_MUST_USE;
 // Gives the reference back; the launch goes on. NULL is fine.
 SLIP_API void slip_ticket_release(slip_ticket_t *ticket);
