@@ -44,7 +44,8 @@ static slip_status_t slip__sim_event_create_locked(int32_t device, slip_event_t 
     alive += slip__sim_event_is_ours(slot) && slot->device == device;
   }
   if (alive >= slip__sim_config()->max_events) {
-    return slip__sim_error(SLIP__SIM_OUT_OF_RESOURCES, "device %d has %u events, which is the most; destroy some", device, alive);
+    return slip__sim_error(SLIP__SIM_OUT_OF_RESOURCES, "device %d has %u event%s, which is the most; destroy some", device, alive,
+                           alive == 1 ? "" : "s");
   }
   if (!event) {
     void *slot = NULL;

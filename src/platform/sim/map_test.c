@@ -133,7 +133,10 @@ static void map_run(void (*function)(void *user), void *memory) {
   slip_stream_t stream = NULL;
   SLIP_CHECK_OK(slip__sim_stream_create(0, &stream));
   SLIP_CHECK_OK(slip__sim_stream_launch(stream, function, memory));
-  while (slip_status_code(slip__sim_stream_query(stream)) == SLIP_CODE_NOT_READY) {
+  for (slip_code_t code = SLIP_CODE_NOT_READY; code == SLIP_CODE_NOT_READY;) {
+    slip_status_t status = slip__sim_stream_query(stream);
+    code = slip_status_code(status);
+    slip_status_free(status);
   }
 }
 

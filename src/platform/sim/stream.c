@@ -227,7 +227,8 @@ static slip_status_t slip__sim_stream_take_slot(int32_t device, slip__sim_stream
     alive += slip__sim_stream_is_ours(stream) && stream->device == device;
   }
   if (alive >= slip__sim_config()->max_streams) {
-    return slip__sim_error(SLIP__SIM_OUT_OF_RESOURCES, "device %d has %u streams, which is the most; destroy some", device, alive);
+    return slip__sim_error(SLIP__SIM_OUT_OF_RESOURCES, "device %d has %u stream%s, which is the most; destroy some", device, alive,
+                           alive == 1 ? "" : "s");
   }
   if (!found) {
     void *slot = NULL;
