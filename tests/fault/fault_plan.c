@@ -54,15 +54,13 @@ slip_code_t fault_expected_code(fault_t fault, bool *out_tolerated) {
   *out_tolerated = fault.class == FAULT_MALLOC;  // the text of a status is no reason to fail
   if (fault.class == FAULT_ALLOCATION || fault.class == FAULT_MALLOC) return SLIP_CODE_OUT_OF_MEMORY;
   if (fault.class == FAULT_SYSTEM) return fault_system_code(fault.call, out_tolerated);
-  // An object without its table is corrupt; a target that the platform does not know is incompatible.
-  if (fault.call == SLIP__PLATFORM_CALL_MODULE_SYMBOL) return SLIP_CODE_CORRUPT;
+  // A target that the platform does not know is incompatible.
   if (fault.call == SLIP__PLATFORM_CALL_TARGET_SUPPORTED) return SLIP_CODE_INCOMPATIBLE;
   return fault_platform_code(fault.call);
 }
 
 bool fault_has_platform_code(fault_t fault) {
-  return fault.class == FAULT_PLATFORM && fault.call != SLIP__PLATFORM_CALL_MODULE_SYMBOL &&
-         fault.call != SLIP__PLATFORM_CALL_TARGET_SUPPORTED;
+  return fault.class == FAULT_PLATFORM && fault.call != SLIP__PLATFORM_CALL_TARGET_SUPPORTED;
 }
 
 // --- arming ------------------------------------------------------------------------------------------------------------------------------
