@@ -202,8 +202,8 @@ slip_status_t slip__sim_capture_retain(slip_stream_t stream, void (*release)(voi
 slip_status_t slip__sim_graph_launch(slip_graph_exec_t graph, slip_stream_t stream) SLIP_MUST_USE;
 slip_status_t slip__sim_graph_destroy(slip_graph_exec_t graph) SLIP_MUST_USE;
 
-// For every call that is unsafe in a capture (allocate, free, blocking copies and fills, module load and unload, stream and event creation and
-// destruction, synchronisation): CAPTURE_UNSUPPORTED if a capture forbids it to this thread, which in the cuda flavour invalidates that
+// For every call that is unsafe in a capture (allocate, free, blocking copies and fills, module load and unload, stream and event creation
+// and destruction, synchronisation): CAPTURE_UNSUPPORTED if a capture forbids it to this thread, which in the cuda flavour invalidates that
 // capture. Called before anything else changes.
 slip_status_t slip__sim_check_unsafe(const char *call) SLIP_MUST_USE;
 void slip__sim_stream_statistics(slip_sim_statistics_t *out);
