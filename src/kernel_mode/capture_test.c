@@ -136,7 +136,9 @@ SLIP_CAPTURE_TEST(a_graph_may_be_destroyed_while_a_replay_is_queued) {
   usleep(5000);
   SLIP_CHECK_OK(slip_context_drain(world->context));
   SLIP_CHECK_EQ(released, 0);  // its arguments are still to be read
-  SLIP_CHECK_CODE(slip_context_close(world->context), SLIP_CODE_BUSY);
+  SLIP_CHECK_ERROR(slip_context_close(world->context), SLIP_CODE_BUSY,
+                   "1 captured launch belongs to graphs that are alive or being replayed; destroy the graphs and wait for the streams that "
+                   "replay them, then close again");
   slip_lane_let_go(&door);
   slip_lane_expect(world, world->stream, z, COUNT, 3, 1);
   for (int i = 0; i < 2000; ++i) {
