@@ -31,17 +31,8 @@ static void slip_chain_expect(const slip_lane_world_t *world, const float *vecto
 
 // A callable without kernel work that fails: the frame of "control" with verdict 1.
 static void slip_chain_fail_frame(const slip_lane_world_t *world, slip_frame_t *frame, int32_t id, float *state) {
-  slip_signature_t *signature = NULL;
-  slip_tensor_t tensor;
-  slip_scalar_t one;
-  int64_t four = 4;
   memset(frame, 0, sizeof(*frame));
-  SLIP_CHECK_OK(slip_tensor_initialize(&tensor, SLIP_DTYPE_I64, 1, &four, state, slip_context_device(world->context)));
-  SLIP_CHECK_OK(slip_scalar_from_i64(SLIP_DTYPE_I64, 1, &one));
-  slip_arg_t args[3] = {slip_arg_tensor(&tensor, state), slip_arg_scalar(one), slip_arg_scalar(one)};
-  SLIP_CHECK_OK(slip_context_signature(world->context, id, &signature));
-  SLIP_CHECK_OK(slip_frame_initialize(frame, signature, "control", slip_context_device(world->context), args, 3, 0));
-  slip_signature_release(signature);
+  slip_fixture_frame_control(frame, world->context, id, (int64_t *)(void *)state, 1, 1);
 }
 
 SLIP_LANE_TEST(graph_replays_in_order) {

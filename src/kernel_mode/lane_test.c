@@ -117,18 +117,9 @@ SLIP_LANE_TEST(more_launches_than_places_wait_or_are_busy) {
 SLIP_LANE_TEST(a_callable_that_fails_tells_through_the_ticket) {
   int32_t id = slip_fixture_prepare(world->context, slip_fixture_control());
   float *state = slip_lane_vector(world, 8, 0, 0);
-  slip_signature_t *signature = NULL;
-  slip_tensor_t tensor;
-  slip_scalar_t number;
   slip_frame_t frame = {0};
   slip_ticket_t *ticket = NULL;
-  int64_t four = 4;
-  SLIP_CHECK_OK(slip_tensor_initialize(&tensor, SLIP_DTYPE_I64, 1, &four, state, slip_context_device(world->context)));
-  SLIP_CHECK_OK(slip_scalar_from_i64(SLIP_DTYPE_I64, 1, &number));
-  slip_arg_t args[3] = {slip_arg_tensor(&tensor, state), slip_arg_scalar(number), slip_arg_scalar(number)};
-  SLIP_CHECK_OK(slip_context_signature(world->context, id, &signature));
-  SLIP_CHECK_OK(slip_frame_initialize(&frame, signature, "control", slip_context_device(world->context), args, 3, 0));
-  slip_signature_release(signature);
+  slip_fixture_frame_control(&frame, world->context, id, (int64_t *)(void *)state, 1, 1);
   for (int i = 0; i < 3; ++i) {
     SLIP_CHECK_OK(slip_context_launch(world->context, id, &frame, world->stream, &ticket));
     SLIP_CHECK_ERROR(slip_ticket_wait(ticket, -1), SLIP_CODE_GRAPH_USER_FAIL, "asked to fail");
