@@ -9,7 +9,7 @@
 //   Capture       slip__lane_captured: slip__tickets_admit_captured, _create, slip__lane_lease, capture_retain, the steps,
 //                 slip__lane_captured_failed or slip__ticket_publish, slip__lane_return; then the capture ends, the graph is destroyed
 //   |recorded|    the capture that the control stream takes part in, from step 2 to the capture's end
-//   GraphGone     slip__lane_graph_gone: slip__ticket_finish by the platform, when the graph is gone and the device through with it
+//   GraphGone     slip__lane_end_captured: slip__ticket_finish by the platform, when the graph is gone and the device through with it
 //   Eager         slip__lane_eager_failed from step 4 on: slip__ticket_abandon, slip__ticket_forsake; |device_reads| until the lanes are
 //                 synchronised
 //   retire        slip__ticket_retire with slip__ticket_give_back

@@ -73,11 +73,7 @@ bool slip__chain_begin(const slip__chain_link_t *link) {
 slip_status_t slip__chain_end(const slip__chain_link_t *link, slip_status_t status) {
   slip__chain_t *chain = link->chain;
   const slip_graph_t *graph = chain->graph;
-  if (!slip_status_is_ok(status)) {
-    chain->failure =
-        slip_status_annotate(status, "in node %" PRIu32 " of %" PRIu32 " of a graph (callable id %" PRId32 "); later nodes did not run",
-                             link->node, graph->node_count, graph->nodes[link->node].id);
-  }
+  if (!slip_status_is_ok(status)) chain->failure = slip__graph_annotate_fault(graph, link->node, status);
   return link->node + 1 == graph->node_count ? slip_status_clone(chain->failure) : slip_ok_status();
 }
 

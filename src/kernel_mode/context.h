@@ -132,6 +132,11 @@ static inline slip_context_state_e slip__context_state(const slip_context_t *con
   return (slip_context_state_e)atomic_load_explicit(&context->state, memory_order_acquire);
 }
 
+// Adds to one of a slot's counters, whose only writer is the holder of the slot.
+static inline void slip__slot_count(_Atomic uint64_t *counter, uint64_t more) {
+  atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
 static inline bool slip__context_uses_lanes(const slip_context_t *context) {
   return (slip__platform_capabilities(context->platform) & SLIP_PLATFORM_DIRECT_LAUNCH) == 0;
 }

@@ -61,6 +61,11 @@ uint32_t slip_graph_node_count(const slip_graph_t *graph) {
   return graph && !slip__latch_forked() ? graph->node_count : 0;
 }
 
+slip_status_t slip__graph_annotate_fault(const slip_graph_t *graph, uint32_t node, slip_status_t status) {
+  return slip_status_annotate(status, "in node %" PRIu32 " of %" PRIu32 " of a graph (callable id %" PRId32 "); later nodes did not run",
+                              node, graph->node_count, graph->nodes[node].id);
+}
+
 // --- arguments ---------------------------------------------------------------------------------------------------------------------------
 
 static slip__graph_arguments_t *slip__graph_arguments(const slip__graph_version_t *version, const slip__graph_node_t *node) {

@@ -86,6 +86,8 @@ static inline uint64_t *slip__graph_scalars(const slip__graph_version_t *version
 
 // Frees the graph when the last reference goes. Does not block.
 void slip__graph_unreference(slip_graph_t *graph);
+// The fault of |node|, which ended a replay, told with its place. Consumes |status|.
+slip_status_t slip__graph_annotate_fault(const slip_graph_t *graph, uint32_t node, slip_status_t status) SLIP_MUST_USE;
 // Reaper: gives back what the replay of |ticket| holds.
 void slip__graph_retire(slip_ticket_t *ticket);
 

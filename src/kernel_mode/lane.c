@@ -344,7 +344,7 @@ static slip_status_t slip__lane_settle(const slip__submission_t *s) {
   s->lane->rough = true;
   SLIP_RETURN_IF_ERROR(slip_event_record(platform, lane->events[SLIP__LANE_RAN], lane->compute));
   SLIP_RETURN_IF_ERROR(slip_stream_wait_event(platform, lane->control, lane->events[SLIP__LANE_RAN]));
-  return slip_stream_enqueue_host(platform, lane->control, slip__lane_settled, s->ticket);
+  return slip_stream_enqueue_host(platform, lane->control, slip__lane_end_captured, s->ticket);
 }
 
 // After step |s->step| failed with |status|.

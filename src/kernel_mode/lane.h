@@ -150,8 +150,9 @@ slip_status_t slip__lane_submit(slip__submission_t *submission) SLIP_MUST_USE;
 // Steps 6 and 9 (lane_run.c): on the compute and on the control stream. |user| is the ticket.
 void slip__lane_run(void *user);
 void slip__lane_finish(void *user);
-// Behind what a capture that ended too early left on control.
-void slip__lane_settled(void *user);
+// One holder of a captured launch is done with |user|, the ticket: the capture or its graph, when it is gone; or control, behind what a
+// capture that ended too early left there. Any thread; the platform may not be called.
+void slip__lane_end_captured(void *user);
 
 // The asynchronous launch of a platform with lanes (lane_launch.c). |*out_enqueued|: the gate and the owner are no longer the caller's
 // concern, also on failure.

@@ -71,11 +71,6 @@ static slip_status_t slip__lane_eager(slip__lane_call_t *call) {
 
 // --- in a capture ------------------------------------------------------------------------------------------------------------------------
 
-// The capture or its graph is done with the ticket. Any thread; the platform may not be called.
-static void slip__lane_graph_gone(void *user) {
-  slip__ticket_finish_captured(user);
-}
-
 static slip_status_t slip__lane_captured_failed(slip__lane_call_t *call, const slip__submission_t *submission, slip_status_t status) {
   slip_ticket_t *ticket = submission->ticket;
   slip__lane_step_e step = submission->step;
@@ -102,7 +97,7 @@ static slip_status_t slip__lane_refuse_ended(const slip__lane_call_t *call, uint
 static slip_status_t slip__lane_submit_captured(slip__lane_call_t *call, slip__lane_t *lane, uint64_t capture, slip_ticket_t *ticket) {
   // Before the graph has it, which may be gone at any time.
   atomic_store_explicit(&ticket->holders, 2, memory_order_relaxed);
-  slip_status_t status = slip__platform_capture_retain(call->context->platform, call->record->stream, slip__lane_graph_gone, ticket);
+  slip_status_t status = slip__platform_capture_retain(call->context->platform, call->record->stream, slip__lane_end_captured, ticket);
   if (!slip_status_is_ok(status)) {
     slip__lane_drop(call, ticket);
     slip__tickets_revoke_captured(call->context);

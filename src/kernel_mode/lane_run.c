@@ -15,17 +15,13 @@
 
 // The bytes that any element access touches. The frame has checked that they do not overflow.
 static uint64_t slip__lane_span(const slip_ktensor_t *view, void **out_begin) {
-  int64_t size = (int64_t)slip_dtype_size_bytes((slip_dtype_t)view->dtype), low = 0, high = 0;
-  for (uint32_t i = 0; i < view->rank; ++i) {
-    if (view->dims[i] == 0) return 0;
-    int64_t reach = (view->dims[i] - 1) * view->strides[i];
-    if (reach < 0)
-      low += reach;
-    else
-      high += reach;
-  }
-  *out_begin = (unsigned char *)view->data + low * size;
-  return (uint64_t)((high - low + 1) * size);
+  slip_tensor_t tensor = {.dtype = view->dtype, .rank = view->rank, .data = view->data};
+  uint64_t begin = 0, end = 0;
+  memcpy(tensor.dims, view->dims, sizeof(tensor.dims));
+  memcpy(tensor.strides, view->strides, sizeof(tensor.strides));
+  (void)slip_tensor_byte_span(&tensor, &begin, &end);
+  *out_begin = (void *)(uintptr_t)begin;
+  return end - begin;
 }
 
 // The label is for the messages of a platform that finds a mistake there; where it says nothing of its own, the status names the place.
@@ -151,6 +147,6 @@ void slip__lane_finish(void *user) {
   slip__ticket_finish(ticket);
 }
 
-void slip__lane_settled(void *user) {
+void slip__lane_end_captured(void *user) {
   slip__ticket_finish_captured(user);
 }

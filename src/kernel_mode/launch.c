@@ -75,10 +75,6 @@ inline slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slo
   return status;
 }
 
-static inline void slip__launch_count(_Atomic uint64_t *counter) {
-  atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
 void slip__launch_poison_if_undefined(slip_context_t *context, slip_status_t status) {
   if (slip_status_code(status) == SLIP_CODE_DEVICE) slip__context_poison(context, slip_status_clone(status));
 }
@@ -95,9 +91,9 @@ static slip_status_t slip__launch_inline(slip_context_t *context, slip__registra
   *out_ran = true;
   slip__launch_copy_arguments(view, slot->tensors, slot->scalars);
   slip_status_t status = slip__launch_run(context, slot, registration, slot->tensors, slot->scalars);
-  slip__launch_count(&slot->inline_launches);
+  slip__slot_count(&slot->inline_launches, 1);
   if (__builtin_expect(!slip_status_is_ok(status), 0)) {
-    slip__launch_count(&slot->inline_faults);
+    slip__slot_count(&slot->inline_faults, 1);
     slip__launch_poison_if_undefined(context, status);
   }
   slip__slot_release(context, index);

@@ -23,11 +23,7 @@ static slip_status_t slip__replay_run(const slip_graph_t *graph, const slip__gra
     // Copied: an orchestration may write to its tensors' descriptions.
     memcpy(slot->tensors, slip__graph_tensors(version, node), node->registration->tensor_count * sizeof(*slot->tensors));
     slip_status_t status = slip__launch_run(graph->context, slot, node->registration, slot->tensors, slip__graph_scalars(version, node));
-    if (__builtin_expect(!slip_status_is_ok(status), 0)) {
-      return slip_status_annotate(status,
-                                  "in node %" PRIu32 " of %" PRIu32 " of a graph (callable id %" PRId32 "); later nodes did not run", i,
-                                  graph->node_count, node->id);
-    }
+    if (__builtin_expect(!slip_status_is_ok(status), 0)) return slip__graph_annotate_fault(graph, i, status);
   }
   return slip_ok_status();
 }
@@ -44,10 +40,9 @@ static slip_status_t slip__replay_inline(slip_graph_t *graph) {
   int32_t index = slip__slot_acquire(context, true);
   slip__slot_t *slot = &context->slots[index];
   slip_status_t status = slip__replay_run(graph, version, slot);
-  uint64_t launches = atomic_load_explicit(&slot->inline_launches, memory_order_relaxed);
-  atomic_store_explicit(&slot->inline_launches, launches + graph->node_count, memory_order_relaxed);
+  slip__slot_count(&slot->inline_launches, graph->node_count);
   if (__builtin_expect(!slip_status_is_ok(status), 0)) {
-    atomic_store_explicit(&slot->inline_faults, atomic_load_explicit(&slot->inline_faults, memory_order_relaxed) + 1, memory_order_relaxed);
+    slip__slot_count(&slot->inline_faults, 1);
     slip__launch_poison_if_undefined(context, status);
   }
   slip__slot_release(context, index);
@@ -141,8 +136,7 @@ static slip_status_t slip__replay_refuse(slip_graph_t *graph, slip_stream_t stre
 
 static slip_status_t slip__replay_async(slip_graph_t *graph, slip_stream_t stream, slip_ticket_t **out_ticket) {
   slip_context_t *context = graph->context;
-  bool direct = (slip__platform_capabilities(context->platform) & SLIP_PLATFORM_DIRECT_LAUNCH) != 0;
-  slip_status_t status = direct ? slip__replay_direct(graph, stream, out_ticket) : slip__chain_launch(graph, stream, out_ticket);
+  slip_status_t status = context->lanes ? slip__chain_launch(graph, stream, out_ticket) : slip__replay_direct(graph, stream, out_ticket);
   if (!slip_status_is_ok(status)) {
     atomic_fetch_add_explicit(&context->refused, 1, memory_order_relaxed);
   } else {
