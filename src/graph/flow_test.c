@@ -71,7 +71,6 @@ SLIP_TEST(floods_pass_small_windows_in_flat_memory) {
   const int64_t dims[1] = {64};
   for (int i = 0; i < 3; ++i) {
     graph_test_t test = graph_test_open(2, windows[i], 4096, pools[i]);
-    uint64_t bytes = 0;
     for (int round = 0; round < 2; ++round) {
       flow_t flow = {.count = 100000};
       int64_t data[64] = {0}, sum = 0;
@@ -80,9 +79,8 @@ SLIP_TEST(floods_pass_small_windows_in_flat_memory) {
       for (int j = 0; j < 64; ++j) sum += data[j];
       SLIP_CHECK_EQ(sum, flow.count);
       SLIP_CHECK_EQ(slip__workspace_task_count(test.workspace), (round + 1) * flow.count);
-      if (round) SLIP_CHECK(slip__workspace_committed_bytes(test.workspace) <= bytes + bytes / 2);
-      bytes = slip__workspace_committed_bytes(test.workspace);
-      SLIP_CHECK(bytes < 16 << 20);
+      // How far a ring has been used depends on the schedule; what the windows allow does not. One record a task would be 10 MB.
+      SLIP_CHECK(slip__workspace_committed_bytes(test.workspace) < 2 << 20);
     }
     graph_test_close(&test);
   }
