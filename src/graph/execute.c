@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/execute.h"
 
+#include "graph/fault.h"
 #include "graph/park.h"
 
 #include <string.h>
@@ -53,7 +54,13 @@ void slip__execute_blocks(const slip__slot_t *slot, slip__seat_t *seat, uint32_t
       .scalar_count = slot->scalar_count,
       .scratch_bytes = slot->scratch_bytes,
   };
-  for (uint32_t i = 0; i < count; ++i) slot->run(&arguments, (slip_block_t){.index = first + i, .count = slot->block_count});
+  for (uint32_t i = 0; i < count; ++i) {
+    slot->run(&arguments, (slip_block_t){.index = first + i, .count = slot->block_count});
+    if (__builtin_expect(arguments.fault != 0, 0)) {
+      slip__kernel_fault(slot, arguments.fault, first + i);
+      return;
+    }
+  }
 }
 
 void slip__execute_alone(slip__slot_t *slot, slip__seat_t *seat) {

@@ -5,15 +5,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/fault.h"
 #include "graph/schedule.h"
 
-void slip__workspace_fail(slip__workspace_t *workspace, slip_status_t status) {
-  if (!slip_status_is_ok(workspace->status)) {
-    slip_status_free(status);
-    return;
-  }
-  workspace->status = status;
-  atomic_store_explicit(&workspace->failed, 1, memory_order_relaxed);
+// Latches |status| with the place of the call.
+static void slip__orch_refuse(slip__workspace_t *workspace, slip_status_t status) {
+  slip__workspace_fail(workspace, slip__fault_here(workspace, status));
 }
 
 void slip__scope_open(slip__workspace_t *workspace, uint32_t depth, uint32_t mode) {
@@ -27,10 +24,10 @@ static void slip__orch_scope_begin(slip_orch_t *o, uint32_t mode) {
   slip__workspace_t *workspace = (slip__workspace_t *)o;
   if (slip__workspace_failed(workspace)) return;
   if (mode > SLIP_SCOPE_MANUAL || workspace->depth == SLIP__MAX_SCOPE_DEPTH) {
-    slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
-                                                "scope_begin() with mode %" PRIu32 " at depth %" PRIu32
-                                                "; expected SLIP_SCOPE_AUTO or _MANUAL and a depth below %d",
-                                                mode, workspace->depth, SLIP__MAX_SCOPE_DEPTH));
+    slip__orch_refuse(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                                             "scope_begin() with mode %" PRIu32 " at depth %" PRIu32
+                                             "; expected SLIP_SCOPE_AUTO or _MANUAL and a depth below %d",
+                                             mode, workspace->depth, SLIP__MAX_SCOPE_DEPTH));
     return;
   }
   slip__scope_open(workspace, workspace->depth + 1, mode);
@@ -40,7 +37,7 @@ static void slip__orch_scope_end(slip_orch_t *o) {
   slip__workspace_t *workspace = (slip__workspace_t *)o;
   if (slip__workspace_failed(workspace)) return;
   if (workspace->depth == 0) {
-    slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK, "scope_end() without a scope_begin()"));
+    slip__orch_refuse(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK, "scope_end() without a scope_begin(); end each scope once"));
     return;
   }
   // Scopes below the last ring's first one share its heap: their memory goes with that one.
@@ -53,13 +50,13 @@ static void slip__orch_create(slip_orch_t *o, slip_otensor_t *tensor) {
   uint64_t bytes;
   if (slip__workspace_failed(workspace)) return;
   if (!tensor || !slip__tensor_bytes(&tensor->view, &bytes)) {
-    slip__workspace_fail(workspace,
-                         SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
-                                     "create() was given %s; expected a known dtype, rank <= %d, dims >= 0 and a size that fits 63 bits",
-                                     tensor ? "a tensor that cannot be allocated" : "NULL", SLIP_MAX_RANK));
+    slip__orch_refuse(workspace,
+                      SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                                  "create() was given %s; expected a known dtype, rank <= %d, dims >= 0 and a size that fits 63 bits",
+                                  tensor ? "a tensor that cannot be allocated" : "NULL", SLIP_MAX_RANK));
     return;
   }
-  (void)slip__heap_allocate(workspace, tensor, bytes, "an intermediate");
+  (void)slip__heap_allocate(workspace, tensor, bytes, NULL);
 }
 
 static uint32_t slip__orch_available_cores(slip_orch_t *o, uint32_t core) {
@@ -72,8 +69,8 @@ static void *slip__orch_element(slip__workspace_t *workspace, const slip_otensor
   const char *what = is_write ? "write_element()" : "read_element()";
   if (slip__workspace_failed(workspace)) return NULL;
   if (!(workspace->run->flags & SLIP__RUN_PROGRAM)) {
-    slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_UNSUPPORTED,
-                                                "%s is for PROGRAM callables; a callable for launches must not look at tensor data", what));
+    slip__orch_refuse(workspace, SLIP_STATUS(SLIP_CODE_UNSUPPORTED,
+                                             "%s is for PROGRAM callables; a callable for launches must not look at tensor data", what));
     return NULL;
   }
   if (!slip__check_element(workspace, tensor, index, what)) return NULL;
@@ -98,8 +95,8 @@ static void slip__orch_write_element(slip_orch_t *o, const slip_otensor_t *tenso
 static void slip__orch_fail(slip_orch_t *o, int32_t code, const char *text) {
   slip__workspace_t *workspace = (slip__workspace_t *)o;
   if (slip__workspace_failed(workspace)) return;
-  slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_USER_FAIL, "the orchestration failed with code %" PRId32 ": %s", code,
-                                              text ? text : "no text"));
+  slip__orch_refuse(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_USER_FAIL, "the orchestration failed with code %" PRId32 ": %s", code,
+                                           text ? text : "no text"));
 }
 
 static int32_t slip__orch_failed(slip_orch_t *o) {

@@ -11,8 +11,9 @@ extern const slip_orch_api_t slip__orch_api;
 bool slip__submit_check(slip__workspace_t *workspace, const slip_submit_t *submit);
 // Bytes of a tensor to be allocated: dims and dtype checked, overflow refused. False: |*out_bytes| is undefined. At least 1.
 bool slip__tensor_bytes(const slip_ktensor_t *view, uint64_t *out_bytes);
-// Allocates |tensor| in the innermost scope, helping until there is room. False: the error is latched. (heap.c)
-bool slip__heap_allocate(slip__workspace_t *workspace, slip_otensor_t *tensor, uint64_t bytes, const char *what);
+// Allocates |tensor|, an output of |submit| or (NULL) an intermediate, in the innermost scope; helps until there is room. False: the error
+// is latched. (heap.c)
+bool slip__heap_allocate(slip__workspace_t *workspace, slip_otensor_t *tensor, uint64_t bytes, const slip_submit_t *submit);
 
 // Opens the scope of |depth| as the innermost one.
 void slip__scope_open(slip__workspace_t *workspace, uint32_t depth, uint32_t mode);

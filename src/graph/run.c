@@ -2,6 +2,7 @@
 // One run: from the entry's arguments to the last task's end, and back to a workspace as new.
 #include <inttypes.h>
 
+#include "graph/fault.h"
 #include "graph/orch.h"
 #include "graph/schedule.h"
 
@@ -47,8 +48,10 @@ slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *worksp
       .tensors = run->tensors, .scalars = run->scalars, .tensor_count = run->tensor_count, .scalar_count = run->scalar_count};
   run->object->entries[run->entry].run(&workspace->orch, &arguments);
   if (__builtin_expect(workspace->depth != 0, 0) && !slip__workspace_failed(workspace)) {
-    slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
-                                                "the orchestration returned with %" PRIu32 " scopes still open", workspace->depth));
+    slip_status_t status =
+        SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                    "the orchestration returned with %" PRIu32 " scopes still open; end each scope that it begins", workspace->depth);
+    slip__workspace_fail(workspace, slip__fault_here(workspace, status));
   }
   slip__schedule_finish(workspace);
   workspace->run = NULL;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "graph/execute.h"
+#include "graph/fault.h"
 #include "graph/link.h"
 #include "graph/park.h"
 #include "graph/state.h"
@@ -92,11 +93,12 @@ __attribute__((noinline, cold)) static void slip__infer_anew(slip__workspace_t *
   linker->count = 0;
   linker->ring->edge_head = linker->first_extra;
   if (slip__infer(workspace, linker, access_count)) return;
-  slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_DEPENDENCY_POOL,
-                                              "a task with %" PRIu32 " tensors needs more dependency records than the pool of ring %" PRIu32
-                                              " holds even with nothing else in flight (scope depth %" PRIu32 ", %" PRIu32
-                                              " regions); raise dependency_pool[%" PRIu32 "]",
-                                              access_count, own, workspace->depth, workspace->map.capacity, own));
+  slip_status_t status =
+      SLIP_STATUS(SLIP_CODE_GRAPH_DEPENDENCY_POOL,
+                  "a task with %" PRIu32 " tensors needs more dependency records than the pool of ring %" PRIu32
+                  " holds even with nothing else in flight (the pools of all rings hold %" PRIu32 "); raise dependency_pool[%" PRIu32 "]",
+                  access_count, own, workspace->map.capacity, own);
+  slip__workspace_fail(workspace, slip__fault_at_task(linker->slot, status));
 }
 
 // Links the collected edges. True if the task is ready now.

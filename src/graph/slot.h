@@ -77,6 +77,11 @@ struct slip__slot_t {
   int64_t predicate_literal;
   uint8_t predicate_op;
   uint8_t predicate_dtype;
+  // For messages: kernel (SLIP__NO_KERNEL: a join), scope, and where the submit stands.
+  uint16_t depth;
+  uint32_t kernel;
+  uint32_t line;
+  const char *file;
   // The submitter's own.
   uint64_t last_consumer;             // the task that linked here last: keeps a pair of tasks to one edge
   slip__argument_block_t *arguments;  // NULL: the slot's own

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/fault.h"
 #include "graph/orch.h"
 #include "graph/schedule.h"
 
@@ -21,7 +22,7 @@ static bool slip__submit_allocate_outputs(slip__workspace_t *workspace, const sl
     if (submit->tensors[i].access != SLIP_ACCESS_OUT) continue;
     slip_otensor_t *tensor = submit->tensors[i].tensor;
     uint64_t bytes;
-    if (!slip__tensor_bytes(&tensor->view, &bytes) || !slip__heap_allocate(workspace, tensor, bytes, "an output")) return false;
+    if (!slip__tensor_bytes(&tensor->view, &bytes) || !slip__heap_allocate(workspace, tensor, bytes, submit)) return false;
     tensor->creator = task;
   }
   return true;
@@ -88,16 +89,18 @@ static uint32_t slip__submit_accesses(slip__slot_t *slot, const slip_submit_t *s
   return count;
 }
 
-// Explicit dependencies must name tasks of this run; 0 names none.
-static bool slip__submit_check_deps(slip__workspace_t *workspace, const slip_task_t *deps, uint32_t dep_count) {
+// Explicit dependencies, of |submit| or (NULL) of a join, must name tasks of this run; 0 names none.
+static bool slip__submit_check_deps(slip__workspace_t *workspace, const slip_submit_t *submit, const slip_task_t *deps,
+                                    uint32_t dep_count) {
   for (uint32_t i = 0; i < dep_count; ++i) {
     const slip__ring_t *ring = &workspace->rings[slip__task_ring(deps[i])];
     uint64_t sequence = slip__task_sequence(deps[i]);
     if (deps[i] == 0 || (sequence >= ring->base && sequence < ring->next)) continue;
-    slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
-                                                "dependency %" PRIu32 " names task 0x%" PRIx64
-                                                ", which this run has not submitted; pass what submit() or join() returned",
-                                                i, deps[i]));
+    slip_status_t status = SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                                       "dependency %" PRIu32 " names task 0x%" PRIx64
+                                       ", which this run has not submitted; pass what submit() or join() returned",
+                                       i, deps[i]);
+    slip__workspace_fail(workspace, submit ? slip__fault_at_submit(workspace, submit, status) : slip__fault_here(workspace, status));
     return false;
   }
   return true;
@@ -106,7 +109,7 @@ static bool slip__submit_check_deps(slip__workspace_t *workspace, const slip_tas
 slip_task_t slip__orch_submit(slip_orch_t *o, const slip_submit_t *submit) {
   slip__workspace_t *workspace = (slip__workspace_t *)o;
   if (__builtin_expect(slip__workspace_failed(workspace), 0)) return 0;
-  if (!slip__submit_check(workspace, submit) || !slip__submit_check_deps(workspace, submit->deps, submit->dep_count)) return 0;
+  if (!slip__submit_check(workspace, submit) || !slip__submit_check_deps(workspace, submit, submit->deps, submit->dep_count)) return 0;
   slip__release_held(workspace);
 
   uint32_t index = slip__workspace_ring_of(workspace->depth);
@@ -125,6 +128,10 @@ slip_task_t slip__orch_submit(slip_orch_t *o, const slip_submit_t *submit) {
   slot->block_count = submit->block_count ? submit->block_count : 1;
   slot->flags = submit->flags;
   slot->workspace = workspace;
+  slot->depth = (uint16_t)workspace->depth;
+  slot->kernel = submit->kernel;
+  slot->line = submit->line;
+  slot->file = submit->file;
 
   slip_task_t deps[SLIP_TASK_MAX_DEPS + SLIP_KERNEL_MAX_TENSORS];
   uint32_t creator_count;
@@ -139,11 +146,12 @@ slip_task_t slip__orch_join(slip_orch_t *o, const slip_task_t *deps, uint32_t de
   if (__builtin_expect(slip__workspace_failed(workspace), 0)) return 0;
   if (dep_count > SLIP_TASK_MAX_DEPS || (dep_count && !deps)) {
     slip_code_t code = dep_count > SLIP_TASK_MAX_DEPS ? SLIP_CODE_GRAPH_TOO_MANY_DEPENDENCIES : SLIP_CODE_GRAPH_INVALID_TASK;
-    slip__workspace_fail(workspace, SLIP_STATUS(code, "join() was given %" PRIu32 " dependencies at %s, expected at most %d; join joins",
-                                                dep_count, deps ? "an array" : "NULL", SLIP_TASK_MAX_DEPS));
+    slip_status_t status = SLIP_STATUS(code, "join() was given %" PRIu32 " dependencies at %s, expected an array of at most %d; join joins",
+                                       dep_count, deps ? "an array" : "NULL", SLIP_TASK_MAX_DEPS);
+    slip__workspace_fail(workspace, slip__fault_here(workspace, status));
     return 0;
   }
-  if (!slip__submit_check_deps(workspace, deps, dep_count)) return 0;
+  if (!slip__submit_check_deps(workspace, NULL, deps, dep_count)) return 0;
   slip__release_held(workspace);
   uint32_t index = slip__workspace_ring_of(workspace->depth);
   slip__ring_t *ring = &workspace->rings[index];
@@ -155,6 +163,8 @@ slip_task_t slip__orch_join(slip_orch_t *o, const slip_task_t *deps, uint32_t de
   slot->block_count = 1;
   slot->flags = 0;
   slot->workspace = workspace;
+  slot->depth = (uint16_t)workspace->depth;
+  slot->kernel = SLIP__NO_KERNEL;
   slip__dispatch(workspace, slot, task, 0, deps, dep_count);
   return task;
 }

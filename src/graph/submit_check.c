@@ -2,23 +2,15 @@
 // What a submit must fulfil before anything is done about it. A good submit passes one branch per rule; the sentences are made out of line.
 #include <inttypes.h>
 
+#include "graph/fault.h"
 #include "graph/orch.h"
 #include "graph/schedule.h"
 #include "slipstream/signature.h"
 
 #define SLIP__REFUSE(workspace, submit, code, ...) slip__refuse((workspace), (submit), SLIP_STATUS((code), __VA_ARGS__))
 
-static const char *slip__kernel_name(const slip__workspace_t *workspace, const slip_submit_t *submit) {
-  const slip_object_t *object = workspace->run->object;
-  const char *name = submit->kernel < object->kernel_count ? object->kernels[submit->kernel].name : NULL;
-  return name ? name : "?";
-}
-
 __attribute__((noinline, cold)) static bool slip__refuse(slip__workspace_t *workspace, const slip_submit_t *submit, slip_status_t status) {
-  status =
-      slip_status_annotate(status, "task of kernel %" PRIu32 " (%s) in scope depth %" PRIu32 ", submitted at %s:%" PRIu32, submit->kernel,
-                           slip__kernel_name(workspace, submit), workspace->depth, submit->file ? submit->file : "?", submit->line);
-  slip__workspace_fail(workspace, status);
+  slip__workspace_fail(workspace, slip__fault_at_submit(workspace, submit, status));
   return false;
 }
 
@@ -274,20 +266,26 @@ bool slip__submit_check(slip__workspace_t *workspace, const slip_submit_t *submi
   return !submit->predicate || slip__check_predicate(workspace, submit);
 }
 
+__attribute__((noinline, cold)) static bool slip__refuse_element(slip__workspace_t *workspace, slip_status_t status) {
+  slip__workspace_fail(workspace, slip__fault_here(workspace, status));
+  return false;
+}
+
 bool slip__check_element(slip__workspace_t *workspace, const slip_otensor_t *tensor, int64_t index, const char *what) {
   if (!tensor || slip_dtype_carrier_bytes(tensor->view.dtype) == 0 || tensor->view.rank > SLIP_MAX_RANK) {
-    slip__workspace_fail(
-        workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK, "%s was given %s", what, tensor ? "an unknown dtype or rank" : "no tensor"));
-    return false;
+    return slip__refuse_element(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK, "%s was given %s, expected a tensor of rank <= %d",
+                                                       what, tensor ? "an unknown dtype or rank" : "no tensor", SLIP_MAX_RANK));
   }
   if (slip__tensor_is_stale(workspace, tensor)) {
-    slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_STALE_TENSOR,
-                                                "%s on a tensor of a scope of depth %" PRIu32 " that has ended", what, tensor->depth));
-    return false;
+    return slip__refuse_element(
+        workspace, SLIP_STATUS(SLIP_CODE_GRAPH_STALE_TENSOR,
+                               "%s on a tensor of a scope of depth %" PRIu32 " that has ended; access its elements before that scope ends",
+                               what, tensor->depth));
   }
   uint64_t count = slip__view_count(&tensor->view);
   if (index >= 0 && (uint64_t)index < count && slip__view_in_storage(tensor)) return true;
-  slip__workspace_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK, "%s of element %" PRId64 " of a tensor of %" PRIu64 " elements",
-                                              what, index, count));
-  return false;
+  return slip__refuse_element(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                                                     "%s of element %" PRId64 " of a tensor of %" PRIu64
+                                                     " elements; expected an index inside, and a view inside its storage",
+                                                     what, index, count));
 }

@@ -27,10 +27,9 @@ struct slip__workspace_t {
   slip__engine_t *engine;
   slip__seat_t *seat;  // of the submitter; lives as long as the engine
   const slip__run_t *run;
-  // Set by the submitter (relaxed), read by executors (relaxed): a late sight runs one task more than needed, and that task was submitted
-  // before the error. The submitter's own reads follow its own write.
+  // The first error, latched by whichever thread meets it (fault.h).
   _Atomic uint32_t failed;
-  slip_status_t status;  // the first error
+  slip_status_t status;
   // Scopes. |depth| is that of the innermost open one; 0 is the run's own.
   uint32_t depth;
   uint32_t generation;  // last one given out
@@ -55,7 +54,7 @@ static inline bool slip__workspace_failed(slip__workspace_t *workspace) {
   return atomic_load_explicit(&workspace->failed, memory_order_relaxed) != 0;
 }
 
-// Latches |status| as the run's error unless there is one already; then it is freed.
+// Latches |status| as the run's error unless there is one already; then it is freed. Any thread of the run. (fault.c)
 void slip__workspace_fail(slip__workspace_t *workspace, slip_status_t status);
 
 #endif  // SLIPSTREAM_SRC_GRAPH_WORKSPACE_H_

@@ -19,6 +19,11 @@ void look(const slip_kargs_t *args, slip_block_t block) {
   (void)block;
 }
 
+// Refuses what it is given.
+void picky(const slip_kargs_t *args, slip_block_t block) {
+  if (((const float *)args->tensors[0].data)[block.index] > 2) slip_kernel_fault(args, 42);
+}
+
 static slip_task_t submit_step(slip_orch_t *o, slip_otensor_t t) {
   slip_task_builder_t task;
   slip_task_begin(&task, SLIP_KERNEL_step, 1);
@@ -93,6 +98,13 @@ static void invalid_task(slip_orch_t *o, slip_otensor_t x, slip_otensor_t y) {
   slip_task_submit(o, &task);
 }
 
+static void kernel_fault(slip_orch_t *o, slip_otensor_t x) {
+  slip_task_builder_t task;
+  slip_task_begin(&task, SLIP_KERNEL_picky, 4);
+  slip_task_in(&task, &x);
+  slip_task_submit(o, &task);
+}
+
 void faults_run(slip_orch_t *o, const slip_oargs_t *args) {
   slip_otensor_t x = args->tensors[0], y = args->tensors[1];
   switch (slip_bits_as_i32(args->scalars[0])) {
@@ -116,6 +128,9 @@ void faults_run(slip_orch_t *o, const slip_oargs_t *args) {
       break;
     case 1109:
       slip_orch_fail(o, 7, "the batch is empty");
+      break;
+    case 1111:
+      kernel_fault(o, x);
       break;
     case 1112:
       predicate_unreadable(o, x, y);

@@ -91,7 +91,7 @@ typedef struct slip_submit_t {
   uint32_t dep_count;                 // <= SLIP_TASK_MAX_DEPS
   const slip_task_t *deps;            // explicit dependencies, on top of the inferred ones (the only ones in a manual scope)
   const slip_predicate_t *predicate;  // NULL: always run
-  const char *file;                   // where the submit stands, for messages; may be NULL
+  const char *file;                   // where the submit stands, for messages: lives as long as the run; may be NULL
   uint32_t line;
   uint32_t reserved;
 } slip_submit_t;

@@ -40,7 +40,7 @@ typedef struct slip_kargs_t {
   uint32_t tensor_count;
   uint32_t scalar_count;
   uint32_t scratch_bytes;
-  uint32_t reserved;
+  uint32_t fault;  // 0 when the kernel is called; slip_kernel_fault() sets it
 } slip_kargs_t;
 
 // Which part of an SPMD task this call computes: 0 <= index < count.
@@ -50,6 +50,15 @@ typedef struct slip_block_t {
 } slip_block_t;
 
 typedef void (*slip_kernel_fn_t)(const slip_kargs_t *args, slip_block_t block);
+
+// Says that this block cannot do its work (data it cannot use, a check that failed): the run ends with SLIP_CODE_GRAPH_KERNEL_FAULT, whose
+// message names |code|, kernel, block and submit. The kernel then returns; what it has written is undefined. |code| is the kernel's own, 0
+// counts as UINT32_MAX; the first of a block counts. |args| are those the kernel was called with. Costs nothing where it is not called.
+// Blocks of a gang that others wait for must still come to where they are waited for.
+static inline void slip_kernel_fault(const slip_kargs_t *args, uint32_t code) {
+  slip_kargs_t *mine = (slip_kargs_t *)(uintptr_t)args;  // the caller's own copy for this thread, never constant
+  if (mine->fault == 0) mine->fault = code ? code : UINT32_MAX;
+}
 
 // Core types a task may ask for. The cpu platform runs every type on any worker.
 typedef enum slip_core_e {

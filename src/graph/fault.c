@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/fault.h"
+
+#include <inttypes.h>
+
+void slip__workspace_fail(slip__workspace_t *workspace, slip_status_t status) {
+  uint32_t none = 0;
+  if (atomic_compare_exchange_strong_explicit(&workspace->failed, &none, 1, memory_order_relaxed, memory_order_relaxed)) {
+    workspace->status = status;
+  } else {
+    slip_status_free(status);
+  }
+}
+
+static const char *slip__fault_kernel(const slip__workspace_t *workspace, uint32_t kernel) {
+  const slip_object_t *object = workspace->run->object;
+  const char *name = kernel < object->kernel_count ? object->kernels[kernel].name : NULL;
+  return name ? name : "?";
+}
+
+slip_status_t slip__fault_at_submit(const slip__workspace_t *workspace, const slip_submit_t *submit, slip_status_t status) {
+  return slip_status_annotate(status,
+                              "task of kernel %" PRIu32 " (%s) in ring %" PRIu32 ", scope depth %" PRIu32 ", submitted at %s:%" PRIu32,
+                              submit->kernel, slip__fault_kernel(workspace, submit->kernel), slip__workspace_ring_of(workspace->depth),
+                              workspace->depth, submit->file ? submit->file : "?", submit->line);
+}
+
+slip_status_t slip__fault_at_task(const slip__slot_t *slot, slip_status_t status) {
+  if (slot->kernel == SLIP__NO_KERNEL) {
+    return slip_status_annotate(status, "a join in ring %" PRIu32 ", scope depth %u", slip__workspace_ring_of(slot->depth), slot->depth);
+  }
+  return slip_status_annotate(status, "task of kernel %" PRIu32 " (%s) in ring %" PRIu32 ", scope depth %u, submitted at %s:%" PRIu32,
+                              slot->kernel, slip__fault_kernel(slot->workspace, slot->kernel), slip__workspace_ring_of(slot->depth),
+                              slot->depth, slot->file ? slot->file : "?", slot->line);
+}
+
+slip_status_t slip__fault_here(slip__workspace_t *workspace, slip_status_t status) {
+  uint32_t index = slip__workspace_ring_of(workspace->depth);
+  slip__ring_t *ring = &workspace->rings[index];
+  const slip__slot_t *last = ring->next == ring->base ? NULL : slip__ring_slot(ring, ring->next - 1);
+  if (!last)
+    return slip_status_annotate(status, "in scope depth %" PRIu32 ", before the first task of ring %" PRIu32, workspace->depth, index);
+  if (last->kernel == SLIP__NO_KERNEL) {
+    return slip_status_annotate(status, "in scope depth %" PRIu32 ", after a join in ring %" PRIu32, workspace->depth, index);
+  }
+  return slip_status_annotate(
+      status, "in scope depth %" PRIu32 ", after the task of kernel %" PRIu32 " (%s) in ring %" PRIu32 " submitted at %s:%" PRIu32,
+      workspace->depth, last->kernel, slip__fault_kernel(workspace, last->kernel), index, last->file ? last->file : "?", last->line);
+}
+
+__attribute__((noinline, cold)) void slip__kernel_fault(const slip__slot_t *slot, uint32_t code, uint32_t block) {
+  slip_status_t status = SLIP_STATUS(SLIP_CODE_GRAPH_KERNEL_FAULT,
+                                     "the kernel reported fault %" PRIu32 " in block %" PRIu32 " of %" PRIu32
+                                     "; the number is its own: look for slip_kernel_fault() in its source, and at the data it was given",
+                                     code, block, slot->block_count);
+  slip__workspace_fail(slot->workspace, slip__fault_at_task(slot, status));
+}
