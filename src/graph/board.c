@@ -32,12 +32,15 @@ static void slip__board_open(slip__engine_t *engine, uint32_t index, slip__slot_
   slip__board_entry_t *entry = &engine->board.entries[index];
   uint64_t epoch = (atomic_load_explicit(&entry->claim, memory_order_relaxed) >> 32) + 1;
   uint32_t blocks = slot->block_count;  // once the entry is open, others may complete the task and its slot be filled again
+  slip__seat_t *submitter = slot->workspace->seat;
   atomic_store_explicit(&entry->slot, slot, memory_order_relaxed);
   atomic_store_explicit(&entry->block_count, blocks, memory_order_relaxed);
   atomic_store_explicit(&entry->left, blocks, memory_order_relaxed);
   atomic_store_explicit(&entry->claim, epoch << 32 | blocks, memory_order_release);
   (void)atomic_fetch_or_explicit(&engine->board.open, 1u << index, memory_order_seq_cst);
   slip__wake_workers(engine, blocks - 1);
+  // A gang may need every thread of its run. A submitter that sleeps waits for a task to end, and blocks that wait for its share never do.
+  if (index == SLIP__BOARD_GANG) slip__wake_submitter(submitter);
 }
 
 // The next gang takes the entry over, or it stands empty.

@@ -10,9 +10,10 @@
 //   looks at queues and board  (seq_cst)          looks at the idle bits                                 (seq_cst)
 //   nothing: sleeps while parked is 1             clears a bit it found; if it was set: parked = 0, wake
 //
-//   submitter                                     whoever completes one of its tasks
-//   parked = 1                 (seq_cst)          successor list closed                                  (seq_cst)
-//   looks at its oldest task   (seq_cst)          looks at parked                                        (seq_cst)
+//   submitter                                     whoever completes one of its tasks, or opens a gang of its run
+//   parked = 1                 (seq_cst)          successor list closed, or the gang's board bit set     (seq_cst)
+//   looks at its oldest task, queues and board    looks at parked                                        (seq_cst)
+//                              (seq_cst)
 //   not over: sleeps while parked is 1            1: parked = 0, wake
 //
 // Each is store, then load, on both sides, in the one order of seq_cst operations: at least one side sees the other's store. A park word
