@@ -19,6 +19,9 @@ target_compile_options(slip_flags INTERFACE
   -Wall -Wextra -Werror -Wshadow -Wvla -Wundef -Wpointer-arith -Wwrite-strings -fvisibility=hidden -fno-strict-aliasing
   $<$<COMPILE_LANGUAGE:C>:-Wconversion> $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
 target_link_libraries(slip_flags INTERFACE Threads::Threads)
+if(SLIP_CHAOS)
+  target_compile_definitions(slip_flags INTERFACE SLIP_CHAOS)
+endif()
 if(SLIP_SANITIZE STREQUAL "address")
   set(slip_san -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(SLIP_SANITIZE STREQUAL "thread")

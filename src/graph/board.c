@@ -4,6 +4,7 @@
 #include "graph/execute.h"
 #include "graph/park.h"
 #include "graph/state.h"
+#include "os/chaos.h"
 
 void slip__board_initialize(slip__board_t *board) {
   atomic_store_explicit(&board->free, ((1u << SLIP__BOARD_ENTRIES) - 1u) & ~(1u << SLIP__BOARD_GANG), memory_order_relaxed);
@@ -37,6 +38,7 @@ static void slip__board_open(slip__engine_t *engine, uint32_t index, slip__slot_
   atomic_store_explicit(&entry->block_count, blocks, memory_order_relaxed);
   atomic_store_explicit(&entry->left, blocks, memory_order_relaxed);
   atomic_store_explicit(&entry->claim, epoch << 32 | blocks, memory_order_release);
+  slip__chaos_point(SLIP__CHAOS_BOARD_OPEN);
   (void)atomic_fetch_or_explicit(&engine->board.open, 1u << index, memory_order_seq_cst);
   slip__wake_workers(engine, blocks - 1);
   // A gang may need every thread of its run. A submitter that sleeps waits for a task to end, and blocks that wait for its share never do.
@@ -58,6 +60,7 @@ static void slip__board_end_gang(slip__engine_t *engine) {
 // up again. The acquire pairs with the release of slip__board_open's fetch_or, which comes after its store of the claim.
 static void slip__board_close(slip__board_t *board, uint32_t index) {
   slip__board_entry_t *entry = &board->entries[index];
+  slip__chaos_point(SLIP__CHAOS_BOARD_CLOSE);
   (void)atomic_fetch_and_explicit(&board->open, ~(1u << index), memory_order_acq_rel);
   if ((uint32_t)atomic_load_explicit(&entry->claim, memory_order_acquire) == 0) return;
   (void)atomic_fetch_or_explicit(&board->open, 1u << index, memory_order_seq_cst);
@@ -80,10 +83,12 @@ static bool slip__board_work(slip__engine_t *engine, slip__seat_t *seat, uint32_
     if (count == 0) count = 1;
     first = atomic_load_explicit(&entry->block_count, memory_order_relaxed) - unclaimed;
     slot = atomic_load_explicit(&entry->slot, memory_order_relaxed);
+    slip__chaos_point(SLIP__CHAOS_BOARD_CLAIM);
   } while (!atomic_compare_exchange_weak_explicit(&entry->claim, &claim, claim - count, memory_order_acquire, memory_order_acquire));
 
   // A gang that has started runs to its end: its blocks may wait for each other.
   if (index == SLIP__BOARD_GANG || !slip__workspace_failed(slot->workspace)) slip__execute_blocks(slot, seat, first, count);
+  slip__chaos_point(SLIP__CHAOS_BOARD_DONE);
   if (atomic_fetch_sub_explicit(&entry->left, count, memory_order_acq_rel) == count) {
     slot->ran = 1;
     if (index == SLIP__BOARD_GANG) {

@@ -2,6 +2,7 @@
 #include "graph/park.h"
 
 #include "graph/execute.h"
+#include "os/chaos.h"
 #include "os/clock.h"
 
 static void slip__unpark(slip__seat_t *seat) {
@@ -17,6 +18,7 @@ void slip__wake_workers_slow(slip__engine_t *engine, uint32_t count) {
       idle &= ~bit;
       // The bit is the right to wake that worker, and it is taken once.
       if (!(atomic_fetch_and_explicit(&engine->idle[word], ~bit, memory_order_seq_cst) & bit)) continue;
+      slip__chaos_point(SLIP__CHAOS_WAKE);
       slip__unpark(engine->seats[word * 64 + (uint32_t)__builtin_ctzll(bit)]);
       --count;
     }
@@ -42,7 +44,9 @@ void slip__park_worker(slip__engine_t *engine, slip__seat_t *seat) {
   uint64_t bit = UINT64_C(1) << (seat->index % 64);
   atomic_store_explicit(&seat->parked, 1, memory_order_relaxed);  // before the bit, by the order of that exchange
   (void)atomic_fetch_or_explicit(word, bit, memory_order_seq_cst);
+  slip__chaos_point(SLIP__CHAOS_PARK);
   if (!slip__work_is_visible(engine) && !atomic_load_explicit(&engine->stop, memory_order_seq_cst)) {
+    slip__chaos_point(SLIP__CHAOS_SLEEP);
     while (atomic_load_explicit(&seat->parked, memory_order_acquire)) (void)slip__futex_wait(&seat->parked, 1, -1);
   }
   // The waker has taken the bit; or there is something to do; or a waker of an earlier sleep came late. The bit must not outlive the sleep:
@@ -53,7 +57,9 @@ void slip__park_worker(slip__engine_t *engine, slip__seat_t *seat) {
 
 void slip__park_submitter(slip__seat_t *seat, slip__slot_t *oldest) {
   atomic_store_explicit(&seat->parked, 1, memory_order_seq_cst);
+  slip__chaos_point(SLIP__CHAOS_PARK);
   if (atomic_load_explicit(&oldest->successors, memory_order_seq_cst) != SLIP__SUCCESSORS_CLOSED && !slip__work_is_visible(seat->engine)) {
+    slip__chaos_point(SLIP__CHAOS_SLEEP);
     while (atomic_load_explicit(&seat->parked, memory_order_acquire)) (void)slip__futex_wait(&seat->parked, 1, -1);
   }
   atomic_store_explicit(&seat->parked, 0, memory_order_relaxed);

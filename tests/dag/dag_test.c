@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "dag_execute.h"
+#include "os/chaos.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -34,6 +35,11 @@ typedef struct client_t {
   uint32_t index;
   slip__thread_t thread;
 } client_t;
+
+static uint64_t environment(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  return text ? strtoull(text, NULL, 10) : otherwise;
+}
 
 // --- Seeds for the record -----------------------------------------------------------------------------------------------------------
 
@@ -73,6 +79,7 @@ typedef struct way_t {
   uint32_t engine;
   uint32_t fault;
   uint64_t random;
+  uint64_t chaos;  // 0: none
   bool serial, held;
   uint32_t rounds;
 } way_t;
@@ -86,6 +93,7 @@ static way_t draw_way(campaign_t *campaign, uint64_t seed) {
   way.fault = slip_test_random(&state) % 4 == 0 ? 1 + (uint32_t)(slip_test_random(&state) % (DAG_FAULTS - 1)) : 0;
   way.serial = slip_test_random(&state) % 8 == 0;
   way.held = slip_test_random(&state) % 4 == 0;
+  way.chaos = slip_test_random(&state) % 3 == 0 ? slip_test_random(&state) | 1 : 0;
   return way;
 }
 
@@ -104,12 +112,14 @@ static void run_rounds(const way_t *way, const dag_program_t *program, const dag
   dag_how_t how = {.engine = way->campaign->engines[way->engine], .hold = -1};
   SLIP_CHECK_OK(slip__workspace_create(how.engine, &options, &workspace));
   for (uint32_t round = 0; round < way->rounds && !out->failed; ++round) {
+    slip__chaos_start(way->chaos ? way->chaos + round * 2 : 0);
     how.fault = program->op_count ? way->fault : 0;
     how.fault_at = program->op_count ? (uint32_t)((way->random >> 8) + round) % program->op_count : 0;
     if (how.fault) dag_execute(program, facts, workspace, &how, out);
     how.fault = DAG_NO_FAULT;
     if (!out->failed) dag_execute(program, facts, workspace, &how, out);
   }
+  slip__chaos_start(0);
   slip__workspace_destroy(workspace);
 }
 
@@ -161,7 +171,7 @@ static void report(campaign_t *campaign, const way_t *way, const dag_program_t *
   if (atomic_fetch_add(&campaign->errors, 1) < 5) {
     printf("# SLIP_DAG_SEED=%llu: %s (%u threads)\n", (unsigned long long)program->seed, outcome->why, thread_counts[way->engine]);
     small = *program;
-    dag_shrink(&small, still_fails, (void *)(uintptr_t)way, 15);
+    dag_shrink(&small, still_fails, (void *)(uintptr_t)way, (uint32_t)environment("SLIP_DAG_SHRINK", 15));
     dag_print(&small, stdout);
     (void)fflush(stdout);
   }
@@ -200,11 +210,6 @@ static void client_main(void *user) {
     (void)alarm(100);
     atomic_fetch_add(&campaign->done, 1);
   }
-}
-
-static uint64_t environment(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
 static void run_campaign(uint32_t client_count, uint64_t default_count, uint64_t offset) {
