@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure.h"
 
+#include "decoder.h"
 #include "shapes.h"
 #include "slipstream/context.h"
 
@@ -23,6 +24,7 @@ void bench_engine_start(uint32_t threads) {
                                                .dependency_pool = {65536, 65536, 65536, 65536}};
   bench_shapes_initialize();
   (void)bench_make_nodes();
+  decoder_initialize();
   bench_require(slip__engine_create(&options, &bench_engine));
   bench_require(slip__workspace_create(bench_engine, &workspace, &bench_workspace));
 }
@@ -39,19 +41,30 @@ double bench_committed_mb(void) {
 
 // --- Runs ---------------------------------------------------------------------------------------------------------------------------
 
-static slip_otensor_t bench_tensor(void *data, int64_t rows, int64_t columns) {
+// |rows| 0: flat.
+static slip_otensor_t bench_tensor_of(uint8_t dtype, void *data, int64_t rows, int64_t columns) {
   int64_t dims[2] = {rows ? rows : columns, columns};
-  slip_otensor_t t = slip_otensor_describe(SLIP_DTYPE_U64, rows ? 2 : 1, dims);
+  slip_otensor_t t = slip_otensor_describe(dtype, rows ? 2 : 1, dims);
   t.view.data = t.storage = data;
-  t.storage_bytes = 8 * (uint64_t)(rows ? rows * columns : columns);
+  t.storage_bytes = (uint64_t)(slip_dtype_carrier_bytes(dtype) * (rows ? rows * columns : columns));
   return t;
 }
+static slip_otensor_t bench_tensor(void *data, int64_t rows, int64_t columns) {
+  return bench_tensor_of(SLIP_DTYPE_U64, data, rows, columns);
+}
 
-static void bench_run_entry(uint32_t entry, slip_otensor_t *tensors, uint32_t tensor_count, int64_t size) {
+static void bench_run_object(const slip_object_t *object, uint32_t entry, slip_otensor_t *tensors, uint32_t tensor_count, int64_t size) {
   const uint64_t scalars[1] = {(uint64_t)size};
-  const slip__run_t run = {
-      .object = &bench_object, .entry = entry, .tensor_count = tensor_count, .tensors = tensors, .scalar_count = 1, .scalars = scalars};
+  const slip__run_t run = {.object = object,
+                           .entry = entry,
+                           .tensor_count = tensor_count,
+                           .tensors = tensors,
+                           .scalar_count = object->entries[entry].scalar_count,
+                           .scalars = scalars};
   bench_require(slip__engine_run(bench_engine, bench_workspace, &run));
+}
+static void bench_run_entry(uint32_t entry, slip_otensor_t *tensors, uint32_t tensor_count, int64_t size) {
+  bench_run_object(&bench_object, entry, tensors, tensor_count, size);
 }
 
 static double bench_run_plain(const bench_case_t *test, uint64_t *v) {
@@ -79,6 +92,25 @@ static double bench_run_single(const bench_case_t *test, uint64_t *v) {
   for (uint32_t r = 0; r < test->repeats; ++r) bench_run_entry(test->entry, tensors, 3, 1);
   return bench_now_ns() - from;
 }
+static double bench_run_decoder(const bench_case_t *test, uint64_t *v) {
+  slip_otensor_t tensors[DECODER_MATRICES + 1];
+  for (int i = 0; i < DECODER_MATRICES; ++i)
+    tensors[i] = bench_tensor_of(SLIP_DTYPE_F32, decoder_matrix(i), DECODER_TOKENS, decoder_width(i));
+  tensors[DECODER_MATRICES] = bench_tensor_of(SLIP_DTYPE_F32, decoder_weights(), 0, decoder_weight_floats());
+  tensors[DECODER_MATRICES].depth = SLIP_OTENSOR_READ_ONLY;
+  decoder_reset();
+  double from = bench_now_ns();
+  bench_run_object(&bench_decoder_object, test->entry, tensors, DECODER_MATRICES + 1, 0);
+  double ns = bench_now_ns() - from;
+  v[0] = decoder_hash();
+  return ns;
+}
+static void bench_plain_decoder(uint64_t *v, int64_t size) {
+  (void)size;
+  decoder_reset();
+  for (int i = 0; i < DECODER_TASKS; ++i) decoder_run_task(i);
+  v[0] = decoder_hash();
+}
 
 #define SIDE BENCH_SIDE
 #define MANY BENCH_MANY
@@ -105,6 +137,7 @@ const bench_case_t bench_cases[] = {
      BENCH_ENTRY_HALOS,
      1,
      bench_run_halos},
+    {"decoder", "decoder, 1-60 us", {"", 1, DECODER_TASKS, 1, bench_plain_decoder}, 0, 1, bench_run_decoder},
     {"submit", "submit, 3 tensors", {"", BENCH_SUBMIT, BENCH_SUBMIT, 192, NULL}, BENCH_ENTRY_SUBMIT, 1, bench_run_submit},
     {"single", "run of one task", {"", 1, 10000, 3000, NULL}, BENCH_ENTRY_SINGLE, 10000, bench_run_single},
 };

@@ -25,6 +25,7 @@ typedef enum bench_entry_e {
 } bench_entry_e;
 
 extern const slip_object_t bench_object;
+extern const slip_object_t bench_decoder_object;  // one entry: the graph of decoder.h
 
 // Call once, before any other: makes the random graph.
 void bench_shapes_initialize(void);
