@@ -67,8 +67,9 @@ typedef struct slip_context_options_t {
   uint32_t diagnostics;             // collectors wanted (none exist yet: must be 0)
   const char *output_directory;     // needed when |diagnostics| is not 0
   uint32_t flags;                   // slip_context_bits_e
-  uint32_t reserved;
-  slip_allocator_t allocator;  // {NULL, NULL}: the system's
+  uint32_t stall_timeout_ms;        // a launch in which nothing has happened and nothing can happen for so long ends with GRAPH_STALLED
+                                    // (long kernels are no stall); 0: 500, UINT32_MAX: never
+  slip_allocator_t allocator;       // {NULL, NULL}: the system's
   // Called by close and drain before anything else, to hand over what a framework still has in its own queue; may be NULL. It may launch;
   // it must not call close or drain (INVALID_STATE). If it fails, that drain or close returns its failure and the context stays as it was
   // (a poisoned one is closed all the same).

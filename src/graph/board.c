@@ -17,6 +17,13 @@ static void slip__board_unlock(slip__board_t *board) {
   atomic_store_explicit(&board->gang_lock, 0, memory_order_release);
 }
 
+bool slip__board_has_gang(slip__board_t *board) {
+  slip__board_lock(board);
+  bool active = board->gang_active;
+  slip__board_unlock(board);
+  return active;
+}
+
 // The index of an entry for the calling thread to fill, or 0 if all are in use.
 static uint32_t slip__board_take_entry(slip__board_t *board) {
   uint32_t free = atomic_load_explicit(&board->free, memory_order_relaxed);

@@ -61,6 +61,8 @@ void slip__board_initialize(slip__board_t *board);
 slip__slot_t *slip__board_run(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot);
 // Claims blocks of open tasks, the gang's first, and runs them. True if it ran any; |*out_next| is then as above.
 bool slip__board_join(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t **out_next);
+// True while a gang runs or waits. Takes the gang lock: for rare looks.
+bool slip__board_has_gang(slip__board_t *board);
 // True while a gang has blocks that nobody has claimed. Checked between tasks: a gang waits for threads, and holds those it has.
 static inline bool slip__board_gang_waits(slip__board_t *board) {
   return (atomic_load_explicit(&board->open, memory_order_relaxed) & (1u << SLIP__BOARD_GANG)) != 0;

@@ -9,6 +9,7 @@
 #include "graph/execute.h"
 #include "graph/park.h"
 #include "graph/schedule.h"
+#include "graph/stall.h"
 #include "os/topology.h"
 
 #define SLIP__SCRATCH_HEAD 64u
@@ -85,6 +86,8 @@ slip_status_t slip__engine_create(const slip__engine_options_t *options, slip__e
   if (threads > SLIP__MAX_WORKERS) threads = SLIP__MAX_WORKERS;
   engine->thread_count = threads;
   engine->worker_count = threads - 1;
+  engine->stall_timeout_ms = options->stall_timeout_ms ? options->stall_timeout_ms : SLIP__STALL_MS;
+  engine->element_timeout_ms = options->element_timeout_ms;
   engine->idle_words = (engine->worker_count + 63) / 64;
   atomic_store_explicit(&engine->scratch_bytes, options->scratch_bytes, memory_order_relaxed);
   (void)pthread_mutex_init(&engine->lock, NULL);

@@ -16,9 +16,11 @@ typedef struct slip__engine_t slip__engine_t;
 typedef struct slip__workspace_t slip__workspace_t;
 
 typedef struct slip__engine_options_t {
-  uint32_t thread_count;   // runnable threads of a run, the calling one included; 0: as many as the process may use
-  uint32_t serial;         // 1: every task runs inside its submit, in submission order (the oracle); no threads
-  uint32_t scratch_bytes;  // per-thread kernel scratch to start with; grown by slip__engine_reserve_scratch
+  uint32_t thread_count;        // runnable threads of a run, the calling one included; 0: as many as the process may use
+  uint32_t serial;              // 1: every task runs inside its submit, in submission order (the oracle); no threads
+  uint32_t scratch_bytes;       // per-thread kernel scratch to start with; grown by slip__engine_reserve_scratch
+  uint32_t stall_timeout_ms;    // a run in which nothing has happened and nothing can happen for so long fails; 0: 500, UINT32_MAX: never
+  uint32_t element_timeout_ms;  // an element access that waits longer fails its run; 0: no limit
   uint32_t reserved;
   slip_allocator_t allocator;
 } slip__engine_options_t;

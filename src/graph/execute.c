@@ -3,6 +3,7 @@
 
 #include "graph/fault.h"
 #include "graph/park.h"
+#include "graph/stall.h"
 
 #include <string.h>
 
@@ -162,6 +163,7 @@ void slip__worker_main(void *user) {
   slip__engine_t *engine = seat->engine;
   slip__idle_t idle = {0};
   while (!atomic_load_explicit(&engine->stop, memory_order_acquire)) {
+    slip__stall_turn(seat);
     if (slip__help(engine, seat)) {
       idle = (slip__idle_t){0};
     } else if (slip__idle_spin(&idle)) {

@@ -51,6 +51,7 @@ static uint64_t slip__heap_high(const slip__workspace_t *workspace) {
 __attribute__((noinline)) static void *slip__heap_wait(slip__workspace_t *workspace, uint32_t index, uint64_t bytes,
                                                        const slip_submit_t *submit) {
   slip__ring_t *ring = &workspace->rings[index];
+  workspace->stall.waits_for = SLIP__WAITS_FOR_HEAP;
   for (;;) {
     slip__retire_all(workspace);
     slip__ring_reclaim(workspace->rings, index);

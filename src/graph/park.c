@@ -55,12 +55,15 @@ void slip__park_worker(slip__engine_t *engine, slip__seat_t *seat) {
   atomic_store_explicit(&seat->parked, 0, memory_order_relaxed);
 }
 
-void slip__park_submitter(slip__seat_t *seat, slip__slot_t *oldest) {
+bool slip__park_submitter(slip__seat_t *seat, slip__slot_t *oldest, int64_t timeout_ns) {
+  bool in_time = true;
   atomic_store_explicit(&seat->parked, 1, memory_order_seq_cst);
   slip__chaos_point(SLIP__CHAOS_PARK);
   if (atomic_load_explicit(&oldest->successors, memory_order_seq_cst) != SLIP__SUCCESSORS_CLOSED && !slip__work_is_visible(seat->engine)) {
     slip__chaos_point(SLIP__CHAOS_SLEEP);
-    while (atomic_load_explicit(&seat->parked, memory_order_acquire)) (void)slip__futex_wait(&seat->parked, 1, -1);
+    while (in_time && atomic_load_explicit(&seat->parked, memory_order_acquire)) in_time = slip__futex_wait(&seat->parked, 1, timeout_ns);
   }
+  // On time-out a waker may be just about to come: it then finds 0, or wakes nobody.
   atomic_store_explicit(&seat->parked, 0, memory_order_relaxed);
+  return in_time;
 }

@@ -54,7 +54,8 @@ bool slip__idle_spin(slip__idle_t *idle);
 
 // Sleeps as worker until woken. Returns at once if there is something to do.
 void slip__park_worker(slip__engine_t *engine, slip__seat_t *seat);
-// Sleeps as submitter until a task of its run ends, unless |oldest| has ended already.
-void slip__park_submitter(slip__seat_t *seat, slip__slot_t *oldest);
+// Sleeps as submitter until a task of its run ends, unless |oldest| has ended already, at most |timeout_ns| (< 0: for ever). False on
+// time-out.
+bool slip__park_submitter(slip__seat_t *seat, slip__slot_t *oldest, int64_t timeout_ns);
 
 #endif  // SLIPSTREAM_SRC_GRAPH_PARK_H_

@@ -5,6 +5,7 @@
 #include "graph/fault.h"
 #include "graph/orch.h"
 #include "graph/schedule.h"
+#include "graph/stall.h"
 
 __attribute__((noinline, cold)) static slip_status_t slip__run_refuse(const slip__run_t *run) {
   const slip_object_t *object = run->object;
@@ -41,6 +42,7 @@ slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *worksp
   workspace->run = run;
   workspace->status = slip_ok_status();
   atomic_store_explicit(&workspace->failed, 0, memory_order_relaxed);
+  slip__stall_begin(workspace);
   slip__schedule_begin(workspace);
   slip__scope_open(workspace, 0, SLIP_SCOPE_AUTO);
 
@@ -54,6 +56,7 @@ slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *worksp
     slip__workspace_fail(workspace, slip__fault_here(workspace, status));
   }
   slip__schedule_finish(workspace);
+  slip__stall_end(workspace);
   workspace->run = NULL;
   return workspace->status;
 }

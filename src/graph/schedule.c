@@ -8,7 +8,9 @@
 #include "graph/fault.h"
 #include "graph/link.h"
 #include "graph/park.h"
+#include "graph/stall.h"
 #include "graph/state.h"
+#include "os/clock.h"
 
 // Small constants with a large effect; measured on two cores (docs/design/engine.md).
 #define SLIP__SUBMIT_LOOK    16    // submits between two looks at what has become of the earlier ones
@@ -20,17 +22,13 @@
 
 // One step of waiting for |slot| to end.
 static void slip__wait_step(slip__workspace_t *workspace, slip__slot_t *slot, slip__idle_t *idle) {
+  slip__stall_turn(workspace->seat);
   if (slip__help(workspace->engine, workspace->seat)) {
     *idle = (slip__idle_t){0};
   } else if (slip__idle_spin(idle)) {
-    slip__park_submitter(workspace->seat, slot);
+    slip__stall_sleep(workspace, slot);
     *idle = (slip__idle_t){0};
   }
-}
-
-static void slip__wait_slot(slip__workspace_t *workspace, slip__slot_t *slot) {
-  slip__idle_t idle = {0};
-  while (!slip__slot_is_closed(slot)) slip__wait_step(workspace, slot, &idle);
 }
 
 void slip__wait_retired(slip__workspace_t *workspace, uint32_t index, uint64_t sequence) {
@@ -50,26 +48,35 @@ void slip__retire_all(slip__workspace_t *workspace) {
 slip__edge_t *slip__linker_wait(slip__linker_t *linker, slip__slot_t *producer) {
   slip__ring_t *ring = linker->ring;
   slip__idle_t idle = {0};
-  for (;;) {
-    if (slip__slot_is_closed(producer)) return NULL;
+  linker->workspace->stall.waits_for = SLIP__WAITS_FOR_POOL;
+  linker->workspace->stall.linked = linker->slot;
+  bool full = true;
+  while (full && !slip__slot_is_closed(producer)) {
     slip__ring_retire(ring, &linker->workspace->ran);
-    if (ring->edge_head - ring->edge_tail < ring->edge_capacity) return slip__linker_edge(linker, linker->count);
-    slip__wait_step(linker->workspace, producer, &idle);
+    full = ring->edge_head - ring->edge_tail >= ring->edge_capacity;
+    if (full) slip__wait_step(linker->workspace, producer, &idle);
   }
+  linker->workspace->stall.linked = NULL;
+  return full ? NULL : slip__linker_edge(linker, linker->count);
 }
 
+typedef struct slip__element_wait_t {
+  slip__workspace_t *workspace;
+  uint64_t started_ns;
+} slip__element_wait_t;
+
 static void slip__wait_task(void *user, slip_task_t task) {
-  slip__workspace_t *workspace = user;
-  if (slip__task_is_live(workspace, task)) {
-    slip__wait_slot(workspace, slip__ring_slot(&workspace->rings[slip__task_ring(task)], slip__task_sequence(task)));
-  }
+  slip__element_wait_t *wait = user;
+  if (!slip__task_is_live(wait->workspace, task)) return;
+  slip__ring_t *ring = &wait->workspace->rings[slip__task_ring(task)];
+  slip__stall_wait_element(wait->workspace, slip__ring_slot(ring, slip__task_sequence(task)), wait->started_ns);
 }
 
 void slip__wait_element(slip__workspace_t *workspace, const slip_otensor_t *tensor, const void *address, bool is_write) {
   slip_ktensor_t element = {.data = (void *)(uintptr_t)address, .dtype = tensor->view.dtype};
+  slip__element_wait_t wait = {workspace, slip__clock_now_ns()};
   slip__box_t box;
-  if (slip__box_from_view(&element, &box))
-    slip__region_map_visit(&workspace->map, tensor->storage, &box, is_write, slip__wait_task, workspace);
+  if (slip__box_from_view(&element, &box)) slip__region_map_visit(&workspace->map, tensor->storage, &box, is_write, slip__wait_task, &wait);
 }
 
 // --- Dependencies -------------------------------------------------------------------------------------------------------------------
@@ -86,9 +93,12 @@ static bool slip__infer(slip__workspace_t *workspace, slip__linker_t *linker, ui
 // for.
 __attribute__((noinline, cold)) static void slip__infer_anew(slip__workspace_t *workspace, slip__linker_t *linker, uint32_t access_count) {
   uint32_t own = slip__task_ring(linker->task);
+  workspace->stall.waits_for = SLIP__WAITS_FOR_POOL;
+  workspace->stall.linked = linker->slot;
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) {
     slip__wait_retired(workspace, i, i == own ? slip__task_sequence(linker->task) : workspace->rings[i].next);
   }
+  workspace->stall.linked = NULL;
   slip__region_map_reset(&workspace->map);
   linker->count = 0;
   linker->ring->edge_head = linker->first_extra;
@@ -200,6 +210,7 @@ void slip__schedule_finish(slip__workspace_t *workspace) {
       slip__execute_chain(workspace->engine, workspace->seat, held);
     }
   }
+  workspace->stall.waits_for = SLIP__WAITS_FOR_END;
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) slip__wait_retired(workspace, i, workspace->rings[i].next);
   // What this thread took over from other runs and could not put where others find it.
   while (workspace->seat->overflow) (void)slip__help(workspace->engine, workspace->seat);

@@ -8,6 +8,8 @@
 #include "graph/queue.h"
 #include "os/thread.h"
 
+#define SLIP__MAX_SEATS 1024  // workers and workspaces of an engine
+
 // Kernel scratch. Outgrown memory stays until the engine goes, so that running kernels keep theirs.
 typedef struct slip__scratch_t {
   struct slip__scratch_t *older;
@@ -18,6 +20,9 @@ typedef struct slip__seat_t {
   slip__queue_t queue;
   // 1 while the thread sleeps or is about to; protocol in park.h.
   _Alignas(128) _Atomic uint32_t parked;
+  // 1 while a run's submitter sits here and is not asleep; how often the thread was between tasks. Protocol in stall.h.
+  _Atomic uint32_t active;
+  _Atomic uint32_t turns;
   // Release: pairs with the acquire in slip__execute_blocks. 64-aligned; its slip__scratch_t lies 64 bytes before it.
   _Alignas(128) _Atomic(void *) scratch;
   // The owner's.

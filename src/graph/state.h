@@ -6,7 +6,6 @@
 #include "graph/board.h"
 #include "graph/seat.h"
 
-#define SLIP__MAX_SEATS   1024  // workers and workspaces
 #define SLIP__MAX_WORKERS 512
 #define SLIP__IDLE_WORDS  (SLIP__MAX_WORKERS / 64)
 
@@ -15,6 +14,8 @@ struct slip__engine_t {
   uint32_t thread_count;  // runnable threads of a run
   uint32_t worker_count;
   uint32_t idle_words;  // of |idle| in use
+  uint32_t stall_timeout_ms;
+  uint32_t element_timeout_ms;
   _Atomic uint32_t
       scratch_bytes;  // every seat has that much. Relaxed: whoever relies on a growth has been told of it (reserve_scratch has returned)
   // Set by destroy, read by workers before they park. seq_cst with the idle bits, as a task made ready is (park.h); nothing travels with

@@ -11,6 +11,7 @@
 // submitter's data and the tasks'.
 static slip__slot_t *slip__submit_take_slot(slip__workspace_t *workspace, slip__ring_t *ring, uint32_t index) {
   if (__builtin_expect(slip__ring_window_full(ring), 0)) {
+    workspace->stall.waits_for = SLIP__WAITS_FOR_WINDOW;
     uint64_t quarter = ((uint64_t)ring->mask + 1) / 4;
     slip__wait_retired(workspace, index, ring->retired + (quarter ? quarter : 1));
   }

@@ -22,6 +22,24 @@ typedef struct slip__scope_t {
   uint32_t mode;  // slip_scope_mode_e
 } slip__scope_t;
 
+// What the submitter waits for, when it waits.
+typedef enum slip__waits_for_e {
+  SLIP__WAITS_FOR_END = 0,
+  SLIP__WAITS_FOR_WINDOW = 1,
+  SLIP__WAITS_FOR_HEAP = 2,
+  SLIP__WAITS_FOR_POOL = 3,
+  SLIP__WAITS_FOR_ELEMENT = 4,
+} slip__waits_for_e;
+
+// The backstop's (stall.h).
+typedef struct slip__stall_t {
+  uint64_t ended;                   // tasks of all runs that were over at the last look
+  uint64_t since_ns;                // when that was first seen
+  slip__slot_t *linked;             // the task being linked, while that waits
+  uint32_t waits_for;               // slip__waits_for_e
+  uint32_t turns[SLIP__MAX_SEATS];  // of each seat, at the last look
+} slip__stall_t;
+
 struct slip__workspace_t {
   slip_orch_t orch;  // first: the table's functions get the workspace by its address
   slip__engine_t *engine;
@@ -43,6 +61,7 @@ struct slip__workspace_t {
   slip__ring_t rings[SLIP__RING_COUNT];
   slip__scope_t scopes[SLIP__MAX_SCOPE_DEPTH + 1];
   slip_ktensor_t predicate_view;
+  slip__stall_t stall;
   uint64_t budget_bytes;
   size_t reserved_bytes;
 };

@@ -538,6 +538,7 @@ SLIP_TEST(context_conflict_names_each_option) {
       SLIP_CONTEXT_OTHER(allocator.control, (uintptr_t)slip_context_test_recursive_control),
       SLIP_CONTEXT_OTHER(synchronize_hook, (uintptr_t)slip_context_test_hook),
       SLIP_CONTEXT_OTHER(synchronize_user, (uintptr_t)&options),
+      SLIP_CONTEXT_OTHER(stall_timeout_ms, 5),
       SLIP_CONTEXT_OTHER(max_captured, 5),
       SLIP_CONTEXT_OTHER(max_captures, 5),
   };

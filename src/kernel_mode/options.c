@@ -91,7 +91,6 @@ slip_status_t slip__options_check(const slip_context_options_t *options) {
   SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_callables", options->max_callables, SLIP__MAX_CALLABLES));
   SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_captured", options->max_captured, SLIP__MAX_PENDING));
   SLIP_RETURN_IF_ERROR(slip__options_check_limit("max_captures", options->max_captures, SLIP__MAX_CAPTURES));
-  if (options->reserved != 0) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "reserved is %" PRIu32 ", expected 0", options->reserved);
   if (options->diagnostics != 0 && (!options->output_directory || options->output_directory[0] == '\0')) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
                        "diagnostics is 0x%" PRIx32 " without an output_directory; name the directory that receives them",

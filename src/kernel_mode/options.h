@@ -34,6 +34,7 @@
   X(NUMBER, diagnostics, 0)                        \
   X(TEXT, output_directory, 0)                     \
   X(NUMBER, flags, 0)                              \
+  X(NUMBER, stall_timeout_ms, 500)                 \
   X(ADDRESS, allocator.self, 0)                    \
   X(ADDRESS, allocator.control, 0)                 \
   X(ADDRESS, synchronize_hook, 0)                  \
