@@ -11,6 +11,7 @@
 // is still the old one, would let a thread claim blocks that do not exist.
 //
 //   entry: free --take (CAS on |free|)--> filling --open (store claim, epoch + 1)--> open --last block claimed--> exhausted
+//               open stores what its thread does not keep for itself: it runs the first blocks, those of a task's producer on its core
 //               --last block done (|left| is 0)--> free, and the task is completed by that thread
 //
 //   word     operation                  order     pairs with

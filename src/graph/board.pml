@@ -4,8 +4,9 @@
 //   here        code
 //   take, open  slip__board_take_entry, slip__board_open: fields, |left|, claim, then the sign
 //   work        slip__board_work: claim read, fields read, compare-and-swap; on an exhausted entry slip__board_close
-//   Thread      opens a task if there is one and the entry is free, and runs one block of it, as slip__board_run_gang does; all other blocks
-//               must be found by slip__board_join, by way of the sign
+//   execute     slip__board_execute
+//   Thread      opens a task if there is one and the entry is free. A task of 2 blocks: keeps the first and runs it (slip__board_start). Or it
+//               keeps none, as slip__board_end_gang, and claims one. All other blocks must be found by slip__board_join, by way of the sign
 //
 // Shown: each block runs once, as a block of the task that was opened and within its count; each task is completed once, by the thread that
 // did the last block; while blocks are unclaimed the sign is found, however often the entry was opened and closed: nobody waits for ever.
@@ -18,6 +19,7 @@
 // mutant: BREAK_CLAIM_FIRST      open stores the claim before the fields
 // mutant: BREAK_FREE_EARLY       the entry is free when its last block is claimed, not when it is done
 // mutant: BREAK_COUNT_UP         the claim holds the next block, compared with |block_count|
+// mutant: BREAK_KEPT_CLAIMABLE   open stores all blocks, the kept one too
 #define TASKS   2
 #define THREADS 3
 
@@ -41,21 +43,59 @@ byte block_ran[TASKS * 2];
 byte completed[TASKS];
 byte completed_total = 0;
 
+#ifdef BREAK_KEPT_CLAIMABLE
+#define UNCLAIMED(task) BLOCKS(task)
+#else
+#define UNCLAIMED(task) (BLOCKS(task) - kept)
+#endif
+
 inline open(task) {
+  if
+  :: kept = 0
+  :: BLOCKS(task) == 2 -> kept = 1
+  fi;
   epoch = claim_epoch + 1;
 #ifdef BREAK_CLAIM_FIRST
-  atomic { claim = BLOCKS(task); claim_epoch = epoch }
+  atomic { claim = UNCLAIMED(task); claim_epoch = epoch }
 #endif
   atomic { entry_slot = task; entry_count = BLOCKS(task); left = BLOCKS(task) }
 #ifndef BREAK_CLAIM_FIRST
 #ifdef BREAK_COUNT_UP
-  atomic { claim = 0; claim_epoch = epoch }
+  atomic { claim = kept; claim_epoch = epoch }
 #else
-  atomic { claim = BLOCKS(task); claim_epoch = epoch }
+  atomic { claim = UNCLAIMED(task); claim_epoch = epoch }
 #endif
 #endif
   sign = true;
   epoch = 0
+}
+
+// Block |first| of |task|, of |count|; |last_claimed|: no block is left to be claimed.
+inline execute(last_claimed) {
+#ifdef BREAK_FREE_EARLY
+  atomic {
+    if
+    :: last_claimed -> free = true
+    :: else
+    fi
+  }
+#endif
+  atomic {
+    assert(count == BLOCKS(task) && first < count && block_ran[task * 2 + first] == 0);
+    block_ran[task * 2 + first]++
+  }
+  atomic { left--; ran = left == 0 }
+  if
+  :: ran ->
+#ifndef BREAK_FREE_EARLY
+    free = true;
+#endif
+    atomic {
+      completed[task]++; completed_total++;
+      assert(completed[task] == 1 && block_ran[task * 2] == 1 && block_ran[task * 2 + BLOCKS(task) - 1] == 1)
+    }
+  :: else
+  fi
 }
 
 inline work() {
@@ -94,42 +134,19 @@ inline work() {
   od;
   if
   :: ran ->
-#ifdef BREAK_FREE_EARLY
-    atomic {
-      if
-      :: number == 1 -> free = true
-      :: else
-      fi
-    }
-#endif
-    atomic {
 #ifdef BREAK_COUNT_UP
-      first = number;
+    first = number;
 #else
-      first = count - number;
+    first = count - number;
 #endif
-      assert(count == BLOCKS(task) && first < count && block_ran[task * 2 + first] == 0);
-      block_ran[task * 2 + first]++
-    }
-    atomic { left--; ran = left == 0 }
-    if
-    :: ran ->
-#ifndef BREAK_FREE_EARLY
-      free = true;
-#endif
-      atomic {
-        completed[task]++; completed_total++;
-        assert(completed[task] == 1 && block_ran[task * 2] == 1 && block_ran[task * 2 + BLOCKS(task) - 1] == 1)
-      }
-    :: else
-    fi
+    execute(number == 1)
   :: else
   fi;
   ran = false; number = 0; epoch = 0; count = 0; task = 0; first = 0
 }
 
 proctype Thread() {
-  byte number, epoch, count, task, first;
+  byte number, epoch, count, task, first, kept;
   bool ran;
   do
   :: completed_total == TASKS -> break
@@ -141,7 +158,13 @@ proctype Thread() {
       fi
     }
     if
-    :: ran -> ran = false; open(task); work()
+    :: ran ->
+      ran = false;
+      open(task);
+      if
+      :: kept == 1 -> count = BLOCKS(task); first = 0; execute(false); ran = false; count = 0; task = 0; kept = 0
+      :: else -> work()
+      fi
     :: else
     fi
   :: sign -> work()
