@@ -16,14 +16,18 @@ typedef enum minilm_finish_e {
   MINILM_FINISH_RESIDUAL,  // y += product + bias
 } minilm_finish_e;
 
-// Not inlined: its constants would take registers from the tiles.
-static __attribute__((noinline)) void minilm_gelu_tile(float *y) {
-  for (int i = 0; i < MINILM_ROWS * MINILM_PANEL; i += MINILM_LANES) minilm_store(y + i, minilm_gelu(minilm_load(y + i)));
+// GELU of the last |MINILM_GELU_TILES| tiles of a panel: enough for their chains of dependent operations to overlap. Not inlined: its
+// constants would take registers from the tiles.
+#define MINILM_GELU_TILES 4
+static __attribute__((noinline)) void minilm_gelu_tiles(float *y) {
+  for (int i = 0; i < MINILM_GELU_TILES * MINILM_ROWS * MINILM_PANEL; i += MINILM_LANES) {
+    minilm_store(y + i, minilm_gelu(minilm_load(y + i)));
+  }
 }
 
 MINILM_INLINE void minilm_linear(const float *w, const float *bias, ptrdiff_t depth, ptrdiff_t rows, const float *x, ptrdiff_t panels,
                                  float *y, minilm_finish_e finish) {
-  _Static_assert(MINILM_HIDDEN % MINILM_ROWS == 0 && MINILM_INNER % MINILM_ROWS == 0,
+  _Static_assert(MINILM_HIDDEN % MINILM_ROWS == 0 && MINILM_INNER % (MINILM_GELU_TILES * MINILM_ROWS) == 0,
                  "every product of the encoder divides into whole tiles");
   for (ptrdiff_t n = 0; n < rows; n += MINILM_ROWS) {
     for (ptrdiff_t p = 0; p < panels; ++p) {
@@ -32,12 +36,12 @@ MINILM_INLINE void minilm_linear(const float *w, const float *bias, ptrdiff_t de
         for (int j = 0; j < MINILM_VECS; ++j) tile.v[r][j] = minilm_splat(bias[n + r]);
       }
       const float *a = w + n * depth, *b = x + p * depth * MINILM_PANEL;
-      // The tile after this one is contiguous with it: 16 bytes a step fetch it to the second-level cache during the first two panels
-      // (10 % at batch 1). Unrolling the steps to fetch a line at a time makes gcc 12 shuffle registers and costs more than it saves.
+      // The tile after this one is contiguous with it: 16 bytes a step fetch it during the first two panels (10 % at batch 1).
       const char *ahead = (const char *)(a + MINILM_ROWS * depth) + (p < 2 ? p : 0) * (depth / 4) * 64;
-      for (ptrdiff_t k = 0; k < depth; ++k) {
-        __builtin_prefetch(ahead + k * 16, 0, 2);
-        minilm_tile_step(&tile, MINILM_ROWS, a + k, depth, b + k * MINILM_PANEL);
+      for (ptrdiff_t k = 0; k < depth; k += MINILM_STEPS) {
+        for (int i = 0; i < MINILM_STEPS * 16; i += 64) __builtin_prefetch(ahead + k * 16 + i, 0, 2);
+#pragma GCC unroll 8
+        for (int i = 0; i < MINILM_STEPS; ++i) minilm_tile_step(&tile, MINILM_ROWS, a + k + i, depth, b + (k + i) * MINILM_PANEL);
       }
       ptrdiff_t at = (p * rows + n) * MINILM_PANEL;
       for (int r = 0; r < MINILM_ROWS; ++r) {
@@ -48,7 +52,9 @@ MINILM_INLINE void minilm_linear(const float *w, const float *bias, ptrdiff_t de
           minilm_store(y + i, v);
         }
       }
-      if (finish == MINILM_FINISH_GELU) minilm_gelu_tile(y + at);
+      if (finish == MINILM_FINISH_GELU && (n / MINILM_ROWS + 1) % MINILM_GELU_TILES == 0) {
+        minilm_gelu_tiles(y + at - (MINILM_GELU_TILES - 1) * MINILM_ROWS * MINILM_PANEL);
+      }
     }
   }
 }

@@ -14,6 +14,7 @@
 
 #define MINILM_PANEL  16                             // tokens per panel
 #define MINILM_VECS   (MINILM_PANEL / MINILM_LANES)  // vectors per panel row
+#define MINILM_STEPS  8                              // of a product's sum, without a branch between them
 #define MINILM_HIDDEN 384
 #define MINILM_INNER  1536
 #define MINILM_HEADS  12
@@ -50,10 +51,22 @@ MINILM_INLINE void minilm_tile_step(minilm_tile_t *tile, int rows, const float *
   for (int j = 0; j < MINILM_VECS; ++j) b[j] = minilm_load(x + j * MINILM_LANES);
 #pragma GCC unroll 12
   for (int r = 0; r < rows; ++r) {
-    float a = w[r * row_stride];
+    minilm_vec_t a = minilm_splat(w[r * row_stride]);
 #pragma GCC unroll 4
-    for (int j = 0; j < MINILM_VECS; ++j) tile->v[r][j] += a * b[j];
+    for (int j = 0; j < MINILM_VECS; ++j) tile->v[r][j] = minilm_fma(a, b[j], tile->v[r][j]);
   }
+}
+
+// |count| such steps, the operands moving on by |w_step| and |x_step| elements; unrolled, so that the loop costs little beside the
+// products.
+MINILM_INLINE void minilm_tile_steps(minilm_tile_t *tile, int rows, const float *w, ptrdiff_t row_stride, ptrdiff_t w_step, const float *x,
+                                     ptrdiff_t x_step, ptrdiff_t count) {
+  ptrdiff_t k = 0;
+  for (; k + MINILM_STEPS <= count; k += MINILM_STEPS) {
+#pragma GCC unroll 8
+    for (int i = 0; i < MINILM_STEPS; ++i) minilm_tile_step(tile, rows, w + (k + i) * w_step, row_stride, x + (k + i) * x_step);
+  }
+  for (; k < count; ++k) minilm_tile_step(tile, rows, w + k * w_step, row_stride, x + k * x_step);
 }
 
 // Normalises each token of a panel over its features, in place; two passes, as the reference does.

@@ -38,16 +38,26 @@ MINILM_INLINE void minilm_store(float *p, minilm_vec_t v) {
   *(minilm_uvec_t *)p = v;
 }
 MINILM_INLINE minilm_vec_t minilm_splat(float x) {
-  return (minilm_vec_t){0} + x;
+  return x - (minilm_vec_t){0};  // not 0 + x: that is an addition, since it makes -0 a 0
 }
-MINILM_INLINE minilm_vec_t minilm_select(minilm_ivec_t mask, minilm_vec_t a, minilm_vec_t b) {
-  return (minilm_vec_t)((mask & (minilm_ivec_t)a) | (~mask & (minilm_ivec_t)b));
+// sum + a * b. The instruction by name where gcc would choose among its three forms: over unrolled steps gcc 12 lets the sum end in the
+// register of a factor, and then moves accumulators about or spills them. As written here the sum stays where it is.
+MINILM_INLINE minilm_vec_t minilm_fma(minilm_vec_t a, minilm_vec_t b, minilm_vec_t sum) {
+#if defined(__FMA__) && MINILM_LANES == 8
+  __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+  return sum;
+#else
+  return sum + a * b;
+#endif
 }
+// Lane by lane: gcc and clang make one instruction of it (a constant must come first, or gcc 12 makes two). A NaN in either gives |b|.
 MINILM_INLINE minilm_vec_t minilm_max(minilm_vec_t a, minilm_vec_t b) {
-  return minilm_select(a > b, a, b);
+  for (int l = 0; l < MINILM_LANES; ++l) a[l] = a[l] > b[l] ? a[l] : b[l];
+  return a;
 }
 MINILM_INLINE minilm_vec_t minilm_min(minilm_vec_t a, minilm_vec_t b) {
-  return minilm_select(a < b, a, b);
+  for (int l = 0; l < MINILM_LANES; ++l) a[l] = a[l] < b[l] ? a[l] : b[l];
+  return a;
 }
 
 // 2^x for -126 <= x <= 126. Splits x into an integer, added to the exponent, and a rest in [-1/2, 1/2] for a polynomial.
@@ -74,7 +84,7 @@ MINILM_INLINE minilm_vec_t minilm_exp2(minilm_vec_t x) {
 MINILM_INLINE minilm_vec_t minilm_gelu(minilm_vec_t x) {
   minilm_vec_t magnitude = (minilm_vec_t)((minilm_ivec_t)x & 0x7fffffff);
   minilm_vec_t half = magnitude * 0.5f;
-  minilm_vec_t t = minilm_min(magnitude * 0.70710678118654752f, minilm_splat(4.0f));
+  minilm_vec_t t = minilm_min(minilm_splat(4.0f), magnitude * 0.70710678118654752f);
   minilm_vec_t r = t * 4.5358604e-5f + -4.4550770e-4f;
   r = r * t + 1.4894420e-3f;
   r = r * t + 7.7462912e-4f;
