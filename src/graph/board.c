@@ -3,6 +3,7 @@
 
 #include "graph/execute.h"
 #include "graph/park.h"
+#include "graph/recorded/replay.h"
 #include "graph/state.h"
 #include "os/chaos.h"
 
@@ -34,6 +35,12 @@ static uint32_t slip__board_take_entry(slip__board_t *board) {
     }
   }
   return 0;
+}
+
+// The blocks of |slot|, a task's or a recorded node's, are over.
+static slip__slot_t *slip__board_complete(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
+  if (__builtin_expect((slot->flags & SLIP__SLOT_OF_NODE) != 0, 0)) return slip__replay_blocks_over(engine, seat, slot);
+  return slip__complete(engine, seat, slot);
 }
 
 // Puts |slot| on the board. The caller keeps the first |taken| blocks, less than all, to run them itself: the thread that released a task
@@ -95,7 +102,7 @@ static void slip__board_execute(slip__engine_t *engine, slip__seat_t *seat, uint
   } else {
     (void)atomic_fetch_or_explicit(&engine->board.free, 1u << index, memory_order_release);
   }
-  *out_next = slip__complete(engine, seat, slot);
+  *out_next = slip__board_complete(engine, seat, slot);
 }
 
 // Claims blocks of entry |index| once. False if there were none.
@@ -151,7 +158,7 @@ slip__slot_t *slip__board_run(slip__engine_t *engine, slip__seat_t *seat, slip__
   if (index == 0) {  // more tasks with blocks are running than anyone could help with
     slip__execute_blocks(slot, seat, 0, slot->block_count);
     slot->ran = 1;
-    return slip__complete(engine, seat, slot);
+    return slip__board_complete(engine, seat, slot);
   }
   slip__slot_t *next = slip__board_start(engine, seat, index, slot);
   // A waiting gang comes first even here: the blocks are on the board, somebody will take them.

@@ -3,6 +3,7 @@
 
 #include "graph/fault.h"
 #include "graph/park.h"
+#include "graph/recorded/replay.h"
 #include "graph/stall.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ static int64_t slip__predicate_read(const void *address, uint8_t dtype) {
   return (int64_t)(bits << unused) >> unused;
 }
 
-static bool slip__predicate_holds(const slip__slot_t *slot) {
+bool slip__predicate_holds(const slip__slot_t *slot) {
   int64_t value = slip__predicate_read(slot->predicate_address, slot->predicate_dtype);
   int64_t literal = slot->predicate_literal;
   // The literal is signed: what an u64 holds above INT64_MAX is greater than any literal.
@@ -71,9 +72,13 @@ void slip__execute_alone(slip__slot_t *slot, slip__seat_t *seat) {
   atomic_store_explicit(&slot->successors, SLIP__SUCCESSORS_CLOSED, memory_order_release);
 }
 
+static inline slip__slot_t **slip__item_link(slip__slot_t *item) {
+  return slip__item_is_slot(item) ? &item->next : slip__replay_item_link(item);
+}
+
 void slip__make_ready(slip__seat_t *seat, slip__slot_t *slot) {
   if (__builtin_expect(slip__queue_push(&seat->queue, slot), 1)) return;
-  slot->next = seat->overflow;
+  *slip__item_link(slot) = seat->overflow;
   seat->overflow = slot;
 }
 
@@ -107,12 +112,18 @@ static slip__slot_t *slip__execute_task(slip__engine_t *engine, slip__seat_t *se
   return slip__complete(engine, seat, slot);
 }
 
+__attribute__((noinline)) void slip__execute_gang(slip__engine_t *engine, slip__seat_t *seat) {
+  slip__slot_t *next;
+  if (slip__board_join(engine, seat, &next) && next) slip__make_ready(seat, next);
+}
+
 void slip__execute_chain(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
   while (slot) {
-    if (__builtin_expect(slip__board_gang_waits(&engine->board), 0)) {
-      slip__slot_t *next;
-      if (slip__board_join(engine, seat, &next) && next) slip__make_ready(seat, next);
+    if (__builtin_expect(!slip__item_is_slot(slot), 0)) {
+      slot = slip__replay_execute(engine, seat, slot);
+      continue;
     }
+    if (__builtin_expect(slip__board_gang_waits(&engine->board), 0)) slip__execute_gang(engine, seat);
     slot = slip__execute_task(engine, seat, slot);
   }
 }
@@ -133,7 +144,7 @@ bool slip__help(slip__engine_t *engine, slip__seat_t *seat) {
   }
   if (__builtin_expect(seat->overflow != NULL, 0)) {
     next = seat->overflow;
-    seat->overflow = next->next;
+    seat->overflow = *slip__item_link(next);
     slip__execute_chain(engine, seat, next);
     return true;
   }

@@ -13,6 +13,10 @@ void slip__execute_alone(slip__slot_t *slot, slip__seat_t *seat);
 slip__slot_t *slip__complete(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot);
 // Runs a ready task, then the consumers it releases, one after the other.
 void slip__execute_chain(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot);
+// A gang waits for threads: takes part in it.
+void slip__execute_gang(slip__engine_t *engine, slip__seat_t *seat);
+// Reads the predicate of a slot that has one.
+bool slip__predicate_holds(const slip__slot_t *slot);
 // Puts a ready task into the queue of the calling thread's seat.
 void slip__make_ready(slip__seat_t *seat, slip__slot_t *slot);
 // Finds something to do and does it: blocks on the board, the thread's own queue, those of the others. False if there was nothing.

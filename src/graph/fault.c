@@ -13,8 +13,8 @@ void slip__workspace_fail(slip__workspace_t *workspace, slip_status_t status) {
 }
 
 static const char *slip__fault_kernel(const slip__workspace_t *workspace, uint32_t kernel) {
-  const slip_object_t *object = workspace->run->object;
-  const char *name = kernel < object->kernel_count ? object->kernels[kernel].name : NULL;
+  const slip_object_t *object = workspace->run ? workspace->run->object : NULL;
+  const char *name = object && kernel < object->kernel_count ? object->kernels[kernel].name : NULL;
   return name ? name : "?";
 }
 
@@ -25,7 +25,13 @@ slip_status_t slip__fault_at_submit(const slip__workspace_t *workspace, const sl
                               workspace->depth, submit->file ? submit->file : "?", submit->line);
 }
 
+slip_status_t slip__fault_at_node(const slip__workspace_t *workspace, uint32_t kernel, uint32_t node, slip_status_t status) {
+  return slip_status_annotate(status, "task of kernel %" PRIu32 " (%s), node %" PRIu32 " of a recorded graph", kernel,
+                              slip__fault_kernel(workspace, kernel), node);
+}
+
 slip_status_t slip__fault_at_task(const slip__slot_t *slot, slip_status_t status) {
+  if (slot->flags & SLIP__SLOT_OF_NODE) return slip__fault_at_node(slot->workspace, slot->kernel, slot->line, status);
   if (slot->kernel == SLIP__NO_KERNEL) {
     return slip_status_annotate(status, "a join in ring %" PRIu32 ", scope depth %u", slip__workspace_ring_of(slot->depth), slot->depth);
   }
@@ -48,10 +54,18 @@ slip_status_t slip__fault_here(slip__workspace_t *workspace, slip_status_t statu
       workspace->depth, last->kernel, slip__fault_kernel(workspace, last->kernel), index, last->file ? last->file : "?", last->line);
 }
 
+static slip_status_t slip__kernel_fault_status(uint32_t code, uint32_t block, uint32_t block_count) {
+  return SLIP_STATUS(SLIP_CODE_GRAPH_KERNEL_FAULT,
+                     "the kernel reported fault %" PRIu32 " in block %" PRIu32 " of %" PRIu32
+                     "; the number is its own: look for slip_kernel_fault() in its source, and at the data it was given",
+                     code, block, block_count);
+}
+
 __attribute__((noinline, cold)) void slip__kernel_fault(const slip__slot_t *slot, uint32_t code, uint32_t block) {
-  slip_status_t status = SLIP_STATUS(SLIP_CODE_GRAPH_KERNEL_FAULT,
-                                     "the kernel reported fault %" PRIu32 " in block %" PRIu32 " of %" PRIu32
-                                     "; the number is its own: look for slip_kernel_fault() in its source, and at the data it was given",
-                                     code, block, slot->block_count);
-  slip__workspace_fail(slot->workspace, slip__fault_at_task(slot, status));
+  slip__workspace_fail(slot->workspace, slip__fault_at_task(slot, slip__kernel_fault_status(code, block, slot->block_count)));
+}
+
+__attribute__((noinline, cold)) void slip__kernel_fault_in_node(slip__workspace_t *workspace, uint32_t kernel, uint32_t node,
+                                                                uint32_t code) {
+  slip__workspace_fail(workspace, slip__fault_at_node(workspace, kernel, node, slip__kernel_fault_status(code, 0, 1)));
 }

@@ -23,6 +23,11 @@ slip_status_t slip__fault_at_task(const slip__slot_t *slot, slip_status_t status
 // Adds the place of a call that is no submit: ring, scope depth, and the last task before it in that ring.
 slip_status_t slip__fault_here(slip__workspace_t *workspace, slip_status_t status) SLIP_MUST_USE;
 
+// Adds the place of a node of a recorded graph. Any thread that runs the node.
+slip_status_t slip__fault_at_node(const slip__workspace_t *workspace, uint32_t kernel, uint32_t node, slip_status_t status) SLIP_MUST_USE;
+
+// A node of a recorded graph, of one block, has reported |code|. The executing thread.
+void slip__kernel_fault_in_node(slip__workspace_t *workspace, uint32_t kernel, uint32_t node, uint32_t code);
 // A block of |slot| has reported |code| (slip_kernel_fault). The executing thread.
 void slip__kernel_fault(const slip__slot_t *slot, uint32_t code, uint32_t block);
 

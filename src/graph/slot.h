@@ -33,6 +33,7 @@
 #define SLIP__SLOT_TENSORS 4  // arguments that fit the slot itself; tasks with more take an argument block
 #define SLIP__SLOT_SCALARS 4
 #define SLIP__SLOT_EDGES   6
+#define SLIP__SLOT_OF_NODE 0x80000000u  // in |flags|: no task of a window
 
 typedef struct slip__slot_t slip__slot_t;
 typedef struct slip__workspace_t slip__workspace_t;
@@ -72,6 +73,7 @@ struct slip__slot_t {
   uint32_t scratch_bytes;
   uint32_t flags;      // slip_submit_bits_e
   slip__slot_t *next;  // in an overflow or gang list
+  slip__slot_t *node;  // with SLIP__SLOT_OF_NODE: the item of the recorded node whose blocks this slot stands for (recorded/replay.h)
   // Predicate: read only where |predicate_op| is not 0.
   _Alignas(64) const void *predicate_address;
   int64_t predicate_literal;

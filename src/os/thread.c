@@ -86,3 +86,7 @@ void slip__futex_wake(_Atomic uint32_t *word, uint32_t count) {
   int limit = count > INT32_MAX ? INT32_MAX : (int)count;
   (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, limit, NULL, NULL, 0);
 }
+
+void slip__thread_yield(void) {
+  (void)sched_yield();
+}

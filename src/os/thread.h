@@ -21,6 +21,9 @@ void slip__thread_join(slip__thread_t *thread);
 // Binds the calling thread to |core|; false if that is not allowed.
 bool slip__thread_bind_self(uint32_t core);
 
+// Lets another runnable thread have this core.
+void slip__thread_yield(void);
+
 // Sleeps while |*word| is |expected|, until woken or |timeout_ns| (< 0: for ever) is over. May return early. False on time-out.
 bool slip__futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t timeout_ns);
 // Wakes at most |count| sleepers.

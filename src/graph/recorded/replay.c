@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running an instance. Protocol and memory orders: replay.h.
+#include "graph/recorded/replay.h"
+
+#include "graph/execute.h"
+#include "graph/fault.h"
+#include "graph/park.h"
+#include "graph/workspace.h"
+#include "os/clock.h"
+
+// Measured on two cores (docs/design/engine.md).
+#define SLIP__LANE_PATIENCE          32  // looks at a lane that nobody holds before this thread takes it, while others are awake
+#define SLIP__LANE_AHEAD             16  // entries that a lane taken on the way may be advanced beyond what was needed
+#define SLIP__LANE_GANGS             31  // mask: entries between two looks for a gang
+#define SLIP__EPOCH(epoch, position) ((uint64_t)(epoch) << 32 | (position))
+
+// --- Nodes --------------------------------------------------------------------------------------------------------------------------
+
+__attribute__((noinline, cold)) static void slip__node_fault(const slip__replay_node_t *node, uint32_t code) {
+  const slip__replay_t *replay = node->replay;
+  uint32_t index = slip__definition_entries(replay->block)[node - replay->nodes].node;
+  slip__kernel_fault_in_node(replay->workspace, slip__definition_nodes(replay->block)[index].kernel, index, code);
+}
+
+static inline void slip__node_call(const slip__replay_node_t *node, void *scratch) {
+  slip_kargs_t arguments = {
+      .tensors = node->arguments,
+      .scalars = (const uint64_t *)(const void *)(node->arguments + node->tensor_count),
+      .scratch = scratch,
+      .tensor_count = node->tensor_count,
+      .scalar_count = node->scalar_count,
+      .scratch_bytes = node->scratch_bytes,
+  };
+  node->run(&arguments, (slip_block_t){.index = 0, .count = 1});
+  if (__builtin_expect(arguments.fault != 0, 0)) slip__node_fault(node, arguments.fault);
+}
+
+// The run has failed: the node is not run. Relaxed: a late sight runs a task more, submitted before the error.
+static inline bool slip__replay_failed(slip__replay_t *replay) {
+  if (__builtin_expect(!slip__workspace_failed(replay->workspace), 1)) return false;
+  atomic_fetch_add_explicit(&replay->skipped, 1, memory_order_relaxed);
+  return true;
+}
+
+// Acquire: pairs with the release in slip__seat_grow_scratch.
+static inline void *slip__seat_scratch(slip__seat_t *seat) {
+  return atomic_load_explicit(&seat->scratch, memory_order_acquire);
+}
+
+// False if the node has no kernel, its predicate says no, or the run has failed.
+static bool slip__node_is_wanted(slip__replay_t *replay, const slip__replay_node_t *node) {
+  if ((node->flags & SLIP__NODE_NO_KERNEL) || slip__replay_failed(replay)) return false;
+  if (!(node->flags & SLIP__NODE_PREDICATE) || slip__predicate_holds(&replay->slots[node->slot])) return true;
+  atomic_fetch_add_explicit(&replay->skipped, 1, memory_order_relaxed);
+  return false;
+}
+
+// --- Ends ---------------------------------------------------------------------------------------------------------------------------
+
+// The last node is over. Nothing of the replay may be touched afterwards: it may be in use again.
+static slip__slot_t *slip__replay_finish(slip__replay_t *replay, slip__engine_t *engine, slip__seat_t *seat) {
+  slip__slot_t *outer = replay->outer;
+  slip__seat_t *waiter = replay->workspace->seat;
+  atomic_store_explicit(&replay->finished, 1, memory_order_seq_cst);
+  if (outer) return slip__complete(engine, seat, outer);
+  slip__wake_submitter(waiter);
+  return NULL;
+}
+
+// A sink is over. True: it was the last, and the replay is to be finished.
+static inline bool slip__replay_sink_over(slip__replay_t *replay, uint32_t group_index) {
+  slip__replay_group_t *group = &replay->groups[group_index];
+  if (atomic_fetch_sub_explicit(&group->left, 1, memory_order_acq_rel) != 1) return false;
+  atomic_store_explicit(&group->left, group->size, memory_order_relaxed);
+  if (atomic_fetch_sub_explicit(&replay->groups_left, 1, memory_order_acq_rel) != 1) return false;
+  atomic_store_explicit(&replay->groups_left, replay->group_count, memory_order_relaxed);
+  return true;
+}
+
+// --- Dynamic ------------------------------------------------------------------------------------------------------------------------
+
+static inline slip__slot_t *slip__node_item(slip__replay_node_t *node) {
+  return (slip__slot_t *)((uintptr_t)node | SLIP__ITEM_NODE);
+}
+
+// One producer of |node| is over. True: it was the last.
+static inline bool slip__node_is_due(slip__replay_node_t *node) {
+  if (node->indegree == 1) return true;
+  if (atomic_load_explicit(&node->pending, memory_order_acquire) != 1 &&
+      atomic_fetch_sub_explicit(&node->pending, 1, memory_order_acq_rel) != 1) {
+    return false;
+  }
+  atomic_store_explicit(&node->pending, node->indegree, memory_order_relaxed);
+  return true;
+}
+
+// Releases the consumers of a node that is over and is no sink: the first one due is returned, the others are queued.
+static inline slip__replay_node_t *slip__node_release(slip__replay_t *replay, slip__engine_t *engine, slip__seat_t *seat,
+                                                      const slip__replay_node_t *node) {
+  // Copies: after the last count the replay may be over and gone.
+  slip__replay_node_t *nodes = replay->nodes, *next = NULL;
+  const uint32_t *successors = replay->successors + node->first_successor;
+  uint32_t count = node->successor_count, queued = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    slip__replay_node_t *consumer = &nodes[successors[i]];
+    if (!slip__node_is_due(consumer)) continue;
+    if (next) {
+      slip__make_ready(seat, slip__node_item(consumer));
+      ++queued;
+    } else {
+      next = consumer;
+    }
+  }
+  if (queued) slip__wake_workers(engine, queued);
+  return next;
+}
+
+slip__slot_t *slip__replay_blocks_over(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
+  const slip__replay_node_t *node = (const slip__replay_node_t *)((uintptr_t)slot->node & ~SLIP__ITEM_MASK);
+  slip__replay_t *replay = node->replay;
+  if (node->successor_count == 0)
+    return slip__replay_sink_over(replay, node->first_successor) ? slip__replay_finish(replay, engine, seat) : NULL;
+  slip__replay_node_t *next = slip__node_release(replay, engine, seat, node);
+  return next ? slip__node_item(next) : NULL;
+}
+
+static slip__slot_t *slip__replay_chain(slip__engine_t *engine, slip__seat_t *seat, slip__replay_node_t *node) {
+  slip__replay_t *replay = node->replay;
+  void *scratch = slip__seat_scratch(seat);
+  for (;;) {
+    if (__builtin_expect(slip__board_gang_waits(&engine->board), 0)) slip__execute_gang(engine, seat);
+    if (__builtin_expect((node->flags & SLIP__NODE_COLD) != 0, 0)) {
+      if (slip__node_is_wanted(replay, node)) {
+        if (node->flags & SLIP__NODE_BLOCKS) {
+          slip__slot_t *next = slip__board_run(engine, seat, &replay->slots[node->slot]);
+          if (!next || slip__item_is_slot(next)) return next;
+          node = (slip__replay_node_t *)((uintptr_t)next & ~SLIP__ITEM_MASK);
+          continue;
+        }
+        slip__node_call(node, scratch);
+      }
+    } else if (!slip__replay_failed(replay)) {
+      slip__node_call(node, scratch);
+    }
+    if (node->successor_count == 0)
+      return slip__replay_sink_over(replay, node->first_successor) ? slip__replay_finish(replay, engine, seat) : NULL;
+    node = slip__node_release(replay, engine, seat, node);
+    if (!node) return NULL;
+  }
+}
+
+static slip__slot_t *slip__replay_start_dynamic(slip__replay_t *replay, slip__seat_t *seat) {
+  slip__replay_node_t *first = &replay->nodes[replay->roots[0]];
+  uint32_t others = replay->root_count - 1;
+  // The first root runs last here, and nothing can be over before it has: the rest may be read until then.
+  for (uint32_t i = 1; i <= others; ++i) slip__make_ready(seat, slip__node_item(&replay->nodes[replay->roots[i]]));
+  if (others) slip__wake_workers(replay->engine, others);
+  return slip__replay_chain(replay->engine, seat, first);
+}
+
+// --- Planned ------------------------------------------------------------------------------------------------------------------------
+
+static inline slip__slot_t *slip__lane_item(slip__replay_lane_t *lane) {
+  return (slip__slot_t *)((uintptr_t)lane | SLIP__ITEM_LANE);
+}
+
+static void slip__lane_queue(slip__seat_t *seat, slip__replay_lane_t *lane) {
+  if (atomic_exchange_explicit(&lane->queued, 1, memory_order_acq_rel) == 0) slip__make_ready(seat, slip__lane_item(lane));
+}
+
+// Claims |lane|, which has something left in |epoch|. False: it is held or done.
+static bool slip__lane_claim(slip__replay_lane_t *lane, uint64_t epoch) {
+  if (atomic_load_explicit(&lane->progress, memory_order_relaxed) == SLIP__EPOCH(epoch, lane->count)) return false;
+  uint32_t expected = 0;
+  if (atomic_load_explicit(&lane->claim, memory_order_relaxed) != 0 ||
+      !atomic_compare_exchange_strong_explicit(&lane->claim, &expected, 1, memory_order_acquire, memory_order_relaxed)) {
+    return false;
+  }
+  if (atomic_load_explicit(&lane->progress, memory_order_relaxed) != SLIP__EPOCH(epoch, lane->count)) return true;
+  atomic_store_explicit(&lane->claim, 0, memory_order_release);
+  return false;
+}
+
+static bool slip__lane_advance(slip__replay_lane_t *lane, slip__seat_t *seat, uint64_t epoch, uint64_t target);
+
+// Waits until |other| has come to |target|, and advances it if nobody else does. Cold: the lane is not there yet.
+__attribute__((noinline)) static uint64_t slip__lane_wait(slip__replay_lane_t *other, slip__seat_t *seat, uint64_t epoch, uint64_t target) {
+  slip__engine_t *engine = other->replay->engine;
+  slip__idle_t idle = {0};
+  for (uint32_t looks = 0;; ++looks) {
+    uint64_t progress = atomic_load_explicit(&other->progress, memory_order_acquire);
+    if (progress >= target) return progress;
+    if (__builtin_expect(slip__board_gang_waits(&engine->board), 0)) slip__execute_gang(engine, seat);
+    bool nobody_comes = looks >= SLIP__LANE_PATIENCE || (engine->worker_count < 2 && slip__workers_sleep(engine));
+    if (nobody_comes && slip__lane_claim(other, epoch)) {
+      (void)slip__lane_advance(other, seat, epoch, target);
+    } else if (looks < 4 * SLIP__LANE_PATIENCE) {
+      slip__cpu_relax();
+    } else if (slip__idle_spin(&idle)) {
+      slip__thread_yield();  // whoever holds the lane may want this core
+    }
+  }
+}
+
+// What |node| of |lane| waits for is there. False: it is not, and this thread does |not_wait|: it may itself hold what would have to come.
+static inline bool slip__lane_inputs(slip__replay_lane_t *lane, const slip__replay_node_t *node, slip__seat_t *seat, uint64_t epoch,
+                                     bool not_wait) {
+  slip__replay_t *replay = lane->replay;
+  for (uint32_t w = 0; w < node->wait_count; ++w) {
+    const slip__definition_wait_t *wait = &replay->waits[node->first_wait + w];
+    uint64_t needed = SLIP__EPOCH(epoch, wait->position);
+    if (lane->seen[wait->lane] >= needed) continue;
+    slip__replay_lane_t *other = &replay->lanes[wait->lane];
+    uint64_t seen = atomic_load_explicit(&other->progress, memory_order_acquire);
+    if (__builtin_expect(seen < needed, 0)) {
+      if (not_wait) return false;
+      seen = slip__lane_wait(other, seat, epoch, needed);
+    }
+    lane->seen[wait->lane] = seen;
+  }
+  return true;
+}
+
+// Runs |lane|, which this thread holds, to |target| and perhaps a little further, and gives it back. True: this was the last lane's end.
+static bool slip__lane_advance(slip__replay_lane_t *lane, slip__seat_t *seat, uint64_t epoch, uint64_t target) {
+  slip__replay_t *replay = lane->replay;
+  uint64_t begin = SLIP__EPOCH(epoch, 0), progress = atomic_load_explicit(&lane->progress, memory_order_relaxed);
+  uint32_t position = progress < begin ? 0 : (uint32_t)progress, count = lane->count, needed = (uint32_t)target;
+  uint32_t end = count - needed > SLIP__LANE_AHEAD ? needed + SLIP__LANE_AHEAD : count;
+  slip__replay_node_t *node = &replay->nodes[lane->first_entry + position];
+  void *scratch = slip__seat_scratch(seat);
+  for (; position < end; ++node) {
+    if (node->wait_count && !slip__lane_inputs(lane, node, seat, epoch, position >= needed)) break;
+    if (__builtin_expect((node->flags & SLIP__NODE_COLD) != 0, 0)) {
+      if (slip__node_is_wanted(replay, node)) slip__node_call(node, scratch);
+    } else if (!slip__replay_failed(replay)) {
+      slip__node_call(node, scratch);
+    }
+    ++position;
+    if (node->flags & SLIP__NODE_SIGNALS) atomic_store_explicit(&lane->progress, begin + position, memory_order_release);
+    if ((position & SLIP__LANE_GANGS) == 0 && __builtin_expect(slip__board_gang_waits(&replay->engine->board), 0))
+      slip__execute_gang(replay->engine, seat);
+  }
+  atomic_store_explicit(&lane->progress, begin + position, memory_order_release);
+  atomic_store_explicit(&lane->claim, 0, memory_order_release);
+  if (position < count) {
+    slip__lane_queue(seat, lane);
+    return false;
+  }
+  return atomic_fetch_sub_explicit(&replay->lanes_left, 1, memory_order_acq_rel) == 1;
+}
+
+// Advances lanes that nobody holds, |first| before the others, until there is none that is not done. Returns a task to run next, or NULL.
+static slip__slot_t *slip__replay_sweep(slip__replay_t *replay, slip__seat_t *seat, uint32_t first) {
+  slip__engine_t *engine = replay->engine;
+  uint32_t count = replay->block->lane_count;
+  for (bool found = true; found;) {
+    // Acquire: pairs with the release in slip__replay_start_planned.
+    uint64_t epoch = atomic_load_explicit(&replay->epoch, memory_order_acquire);
+    found = false;
+    for (uint32_t i = 0; i < count; ++i) {
+      slip__replay_lane_t *lane = &replay->lanes[first + i < count ? first + i : first + i - count];
+      if (lane->count == 0 || !slip__lane_claim(lane, epoch)) continue;
+      found = true;
+      if (slip__lane_advance(lane, seat, epoch, lane->count)) return slip__replay_finish(replay, engine, seat);
+    }
+  }
+  return NULL;
+}
+
+static slip__slot_t *slip__lane_visit(slip__replay_lane_t *lane, slip__seat_t *seat) {
+  slip__replay_t *replay = lane->replay;
+  atomic_fetch_add_explicit(&replay->users, 1, memory_order_acq_rel);
+  atomic_store_explicit(&lane->queued, 0, memory_order_release);  // after |users|: who destroys looks at this first
+  slip__slot_t *next = slip__replay_sweep(replay, seat, (uint32_t)(lane - replay->lanes));
+  atomic_fetch_sub_explicit(&replay->users, 1, memory_order_acq_rel);
+  return next;
+}
+
+static slip__slot_t *slip__replay_start_planned(slip__replay_t *replay, slip__seat_t *seat) {
+  uint32_t count = replay->block->lane_count, others = 0;
+  atomic_fetch_add_explicit(&replay->users, 1, memory_order_acq_rel);
+  for (uint32_t i = 0; i < count; ++i) others += replay->lanes[i].count != 0;
+  atomic_store_explicit(&replay->lanes_left, others--, memory_order_relaxed);
+  atomic_store_explicit(&replay->epoch, atomic_load_explicit(&replay->epoch, memory_order_relaxed) + 1, memory_order_release);
+  for (uint32_t i = 1; i < count; ++i) {
+    if (replay->lanes[i].count) slip__lane_queue(seat, &replay->lanes[i]);
+  }
+  if (others) slip__wake_workers(replay->engine, others);
+  slip__slot_t *next = slip__replay_sweep(replay, seat, 0);
+  atomic_fetch_sub_explicit(&replay->users, 1, memory_order_acq_rel);
+  return next;
+}
+
+// --- Serial -------------------------------------------------------------------------------------------------------------------------
+
+static void slip__replay_run_serial(slip__replay_t *replay, slip__seat_t *seat) {
+  void *scratch = slip__seat_scratch(seat);
+  for (uint32_t i = 0; i < replay->block->node_count; ++i) {
+    const slip__replay_node_t *node = &replay->nodes[replay->order[i]];
+    if (__builtin_expect((node->flags & SLIP__NODE_COLD) != 0, 0)) {
+      if (!slip__node_is_wanted(replay, node)) continue;
+      if (node->flags & SLIP__NODE_BLOCKS) {
+        slip__execute_blocks(&replay->slots[node->slot], seat, 0, replay->slots[node->slot].block_count);
+        continue;
+      }
+      slip__node_call(node, scratch);
+    } else if (!slip__replay_failed(replay)) {
+      slip__node_call(node, scratch);
+    }
+  }
+}
+
+// --- Start and wait -----------------------------------------------------------------------------------------------------------------
+
+#define SLIP__TRIALS 5u  // of each way
+
+static slip__replay_mode_e slip__replay_choose(slip__replay_t *replay, slip__replay_mode_e mode) {
+  const slip__definition_block_t *block = replay->block;
+  slip__definition_trials_t *trials = &replay->definition->trials;
+  if (replay->engine->worker_count == 0) return SLIP__REPLAY_SERIAL;
+  if (block->special) return SLIP__REPLAY_DYNAMIC;
+  if (mode != SLIP__REPLAY_AUTO) return mode;
+  mode = (slip__replay_mode_e)atomic_load_explicit(&trials->mode, memory_order_relaxed);
+  if (__builtin_expect(mode != SLIP__REPLAY_AUTO, 1)) return mode;
+  replay->timed = true;
+  return (slip__replay_mode_e)(1 + atomic_fetch_add_explicit(&trials->count, 1, memory_order_relaxed) % 3);
+}
+
+static void slip__replay_note_time(slip__replay_t *replay, uint64_t ns) {
+  slip__definition_trials_t *trials = &replay->definition->trials;
+  // Values are stored inverted, so that the zeros of a new definition are the worst.
+  if (~ns > atomic_load_explicit(&trials->best_ns[replay->mode], memory_order_relaxed)) {
+    atomic_store_explicit(&trials->best_ns[replay->mode], ~ns, memory_order_relaxed);
+  }
+  if (atomic_load_explicit(&trials->count, memory_order_relaxed) < 3 * SLIP__TRIALS) return;
+  uint32_t best = SLIP__REPLAY_SERIAL;
+  for (uint32_t mode = SLIP__REPLAY_DYNAMIC; mode <= SLIP__REPLAY_PLANNED; ++mode) {
+    if (atomic_load_explicit(&trials->best_ns[mode], memory_order_relaxed) >
+        atomic_load_explicit(&trials->best_ns[best], memory_order_relaxed))
+      best = mode;
+  }
+  atomic_store_explicit(&trials->mode, best, memory_order_relaxed);
+}
+
+// What executors read of a replay, before anything of it is published.
+static void slip__replay_prepare(slip__replay_t *replay, slip__workspace_t *workspace, slip__slot_t *outer, slip__replay_mode_e mode) {
+  replay->timed = false;
+  replay->mode = slip__replay_choose(replay, mode);
+  replay->outer = outer;
+  replay->workspace = workspace;
+  for (uint32_t i = 0; i < replay->slot_count; ++i) replay->slots[i].workspace = workspace;
+  atomic_store_explicit(&replay->skipped, 0, memory_order_relaxed);
+  atomic_store_explicit(&replay->finished, 0, memory_order_relaxed);
+  if (replay->timed) replay->started_ns = slip__clock_now_ns();
+}
+
+static void slip__replay_park(slip__replay_t *replay, slip__seat_t *seat) {
+  atomic_store_explicit(&seat->parked, 1, memory_order_seq_cst);
+  if (!atomic_load_explicit(&replay->finished, memory_order_seq_cst) && !slip__work_is_visible(seat->engine)) {
+    while (atomic_load_explicit(&seat->parked, memory_order_acquire)) (void)slip__futex_wait(&seat->parked, 1, -1);
+  }
+  atomic_store_explicit(&seat->parked, 0, memory_order_relaxed);
+}
+
+static void slip__replay_wait(slip__replay_t *replay, slip__seat_t *seat) {
+  slip__idle_t idle = {0};
+  for (uint32_t looks = 0; !atomic_load_explicit(&replay->finished, memory_order_acquire); ++looks) {
+    if (replay->mode == SLIP__REPLAY_PLANNED && looks < 2 * SLIP__LANE_PATIENCE) {
+      slip__cpu_relax();
+    } else if (slip__help(replay->engine, seat)) {
+      idle = (slip__idle_t){0};
+    } else if (slip__idle_spin(&idle)) {
+      slip__replay_park(replay, seat);
+      idle = (slip__idle_t){0};
+    }
+  }
+}
+
+uint64_t slip__replay_run(slip__replay_t *replay, slip__workspace_t *workspace, slip__replay_mode_e mode) {
+  slip__seat_t *seat = workspace->seat;
+  if (replay->block->node_count == 0) return 0;
+  slip__replay_prepare(replay, workspace, NULL, mode);
+  if (replay->mode == SLIP__REPLAY_SERIAL) {
+    slip__replay_run_serial(replay, seat);
+  } else {
+    slip__slot_t *next =
+        replay->mode == SLIP__REPLAY_PLANNED ? slip__replay_start_planned(replay, seat) : slip__replay_start_dynamic(replay, seat);
+    if (next) slip__execute_chain(replay->engine, seat, next);
+    slip__replay_wait(replay, seat);
+  }
+  if (__builtin_expect(replay->timed, 0)) slip__replay_note_time(replay, slip__clock_now_ns() - replay->started_ns);
+  return replay->block->runnable - atomic_load_explicit(&replay->skipped, memory_order_relaxed);
+}
+
+slip__slot_t *slip__replay_start(slip__replay_t *replay, slip__seat_t *seat, slip__slot_t *outer, slip__replay_mode_e mode) {
+  slip__engine_t *engine = replay->engine;
+  slip__replay_prepare(replay, outer->workspace, outer, mode);
+  if (replay->mode == SLIP__REPLAY_PLANNED) return slip__replay_start_planned(replay, seat);
+  if (replay->mode == SLIP__REPLAY_DYNAMIC && replay->block->node_count) return slip__replay_start_dynamic(replay, seat);
+  slip__replay_run_serial(replay, seat);
+  return slip__replay_finish(replay, engine, seat);
+}
+
+slip__slot_t **slip__replay_item_link(slip__slot_t *item) {
+  uintptr_t kind = (uintptr_t)item & SLIP__ITEM_MASK, address = (uintptr_t)item & ~SLIP__ITEM_MASK;
+  return kind == SLIP__ITEM_NODE ? &((slip__replay_node_t *)address)->link : &((slip__replay_lane_t *)address)->link;
+}
+
+slip__slot_t *slip__replay_execute(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *item) {
+  uintptr_t kind = (uintptr_t)item & SLIP__ITEM_MASK, address = (uintptr_t)item & ~SLIP__ITEM_MASK;
+  if (kind == SLIP__ITEM_NODE) return slip__replay_chain(engine, seat, (slip__replay_node_t *)address);
+  return slip__lane_visit((slip__replay_lane_t *)address, seat);
+}
