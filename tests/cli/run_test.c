@@ -284,3 +284,34 @@ SLIP_TEST_TIMEOUT(run_full_disk_leaves_the_old_file, 120) {
   SLIP(0, NULL, GOOD, "--out", "y=@disk/y.npy");
   SLIP_CHECK(float_at("disk/y.npy", 3) == 7.5f);
 }
+
+// Every task-graph fault that the command's options leave possible: the status, and where it happened.
+SLIP_TEST_TIMEOUT(run_reports_task_faults, 240) {
+  static const struct {
+    const char *which, *text;
+  } faults[] = {
+      {"which=1101", "GRAPH_SCOPE_DEADLOCK: an intermediate of 41943040 bytes"},
+      {"which=1102", "raise heap_bytes[0]; in scope depth 0, before the first task of ring 0"},
+      {"which=1105", "GRAPH_INVALID_TASK: tensor 1 was given with access IN"},
+      {"which=1106", "GRAPH_TOO_MANY_DEPENDENCIES: 70 explicit dependencies"},
+      {"which=1107", "GRAPH_GANG_TOO_LARGE: a gang of 1000 blocks"},
+      {"which=1109", "GRAPH_USER_FAIL: the orchestration failed with code 7: the batch is empty"},
+      {"which=1111", "task of kernel 2 (picky) in ring 0, scope depth 0, submitted at"},
+      {"which=1112", "GRAPH_PREDICATE_UNREADABLE: the predicate reads element 0 of 4"},
+      {"which=1113", "GRAPH_STALE_TENSOR: tensor 0 was made in a scope of depth 1"},
+  };
+  static const float x[4] = {1, 2, 3, 4};
+  static const char *const streams[] = {"inline", "async"};
+  write_floats("x.npy", x, 4);
+  SLIP(0, NULL, "compile", in_source("tests/docs/faults.json"), "-o", "f.slipc");
+  for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); ++i) {
+    for (size_t k = 0; k < 2; ++k) {
+      SLIP(1, faults[i].text, "run", "f.slipc", "-a", "x=@x.npy", "-a", "y=@x.npy", "-a", faults[i].which, "--stream", streams[k]);
+    }
+    SLIP(1, faults[i].text, "run", "f.slipc", "-a", "x=@x.npy", "-a", "y=@x.npy", "-a", faults[i].which, "--platform", "sim");
+    json_t *document = SLIP_JSON(1, "run", "f.slipc", "-a", "x=@x.npy", "-a", "y=@x.npy", "-a", faults[i].which);
+    json_t *error = json_object_get(document, "error");
+    SLIP_CHECK_EQ(json_integer_value(json_object_get(error, "number")), -atoi(faults[i].which + strlen("which=")));
+    json_decref(document);
+  }
+}

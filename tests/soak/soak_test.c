@@ -4,22 +4,7 @@
 
 #include "device_fixture.h"
 #include "slip_test_allocator.h"
-
-#define SOAK_FLAT_KIB 1024
-
-static uint64_t soak_size(const char *name, uint64_t standard) {
-  const char *text = getenv(name);
-  return text ? strtoull(text, NULL, 10) : standard;
-}
-
-static uint64_t soak_resident_kib(void) {
-  unsigned long total = 0, resident = 0;
-  FILE *file = fopen("/proc/self/statm", "r");
-  SLIP_CHECK(file != NULL);
-  SLIP_CHECK_EQ(fscanf(file, "%lu %lu", &total, &resident), 2);
-  fclose(file);
-  return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
-}
+#include "soak.h"
 
 static uint32_t soak_entries(const char *path) {
   DIR *directory = opendir(path);
