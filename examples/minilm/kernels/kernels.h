@@ -7,6 +7,5 @@
 #include "panel.h"
 
 #define MINILM_UNKNOWN_TOKEN 100  // "[UNK]" of the vocabulary
-#define MINILM_MAX_SEQUENCE  512  // rows of the position table
 
 #endif  // MINILM_KERNELS_KERNELS_H_

@@ -12,13 +12,14 @@
 
 #include "simd.h"
 
-#define MINILM_PANEL  16                             // tokens per panel
-#define MINILM_VECS   (MINILM_PANEL / MINILM_LANES)  // vectors per panel row
-#define MINILM_STEPS  8                              // of a product's sum, without a branch between them
-#define MINILM_HIDDEN 384
-#define MINILM_INNER  1536
-#define MINILM_HEADS  12
-#define MINILM_HEAD   32  // features per head
+#define MINILM_PANEL        16                             // tokens per panel
+#define MINILM_VECS         (MINILM_PANEL / MINILM_LANES)  // vectors per panel row
+#define MINILM_STEPS        8                              // of a product's sum, without a branch between them
+#define MINILM_HIDDEN       384
+#define MINILM_INNER        1536
+#define MINILM_HEADS        12
+#define MINILM_HEAD         32   // features per head
+#define MINILM_MAX_SEQUENCE 512  // rows of the position table
 
 typedef struct minilm_row_t {
   minilm_vec_t v[MINILM_VECS];
