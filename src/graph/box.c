@@ -4,10 +4,10 @@
 #include "slipstream/kernel/orch.h"
 
 // Sorted insertion, largest stride first. A negative stride is the same set of bytes seen from its other end; a stride of 0 adds none.
-static void slip__box_add(slip__box_t *box, int64_t count, int64_t stride) {
+static void slip__box_add(slip__box_t *box, int64_t *inout_low, int64_t count, int64_t stride) {
   if (count == 1 || stride == 0) return;
   if (stride < 0) {
-    box->low += (count - 1) * stride;
+    *inout_low += (count - 1) * stride;
     stride = -stride;
   }
   int32_t at = box->rank++;
@@ -19,23 +19,24 @@ static void slip__box_add(slip__box_t *box, int64_t count, int64_t stride) {
   box->counts[at] = count;
 }
 
-bool slip__box_from_view(const slip_ktensor_t *view, slip__box_t *out) {
+bool slip__box_from_view(const slip_ktensor_t *view, slip__box_t *out, int64_t *out_low) {
   int64_t size = slip_dtype_carrier_bytes(view->dtype);
-  out->low = (int64_t)(uintptr_t)view->data;
+  int64_t low = (int64_t)(uintptr_t)view->data;
   out->run = size;
   out->rank = 0;
   out->reserved = 0;
   for (uint32_t i = 0; i < view->rank; ++i) {
     if (view->dims[i] == 0) return false;
-    slip__box_add(out, view->dims[i], view->strides[i] * size);
+    slip__box_add(out, &low, view->dims[i], view->strides[i] * size);
   }
   // Inner directions that leave no gap belong to the run.
   while (out->rank > 0 && out->strides[out->rank - 1] <= out->run) {
     --out->rank;
     out->run += (out->counts[out->rank] - 1) * out->strides[out->rank];
   }
-  out->high = out->low + out->run;
-  for (int32_t i = 0; i < out->rank; ++i) out->high += (out->counts[i] - 1) * out->strides[i];
+  out->extent = out->run;
+  for (int32_t i = 0; i < out->rank; ++i) out->extent += (out->counts[i] - 1) * out->strides[i];
+  *out_low = low;
   return true;
 }
 
@@ -94,8 +95,27 @@ static bool slip__box_meets(const slip__box_t *a, int32_t level_a, const slip__b
   return slip__box_meets(b, level_b, a, level_a, place_a);
 }
 
-bool slip__box_overlaps(const slip__box_t *a, const slip__box_t *b) {
-  if (a->low >= b->high || b->low >= a->high) return false;
+bool slip__box_overlaps(const slip__box_t *a, const slip__box_t *b, int64_t offset) {
+  if (offset >= a->extent || offset + b->extent <= 0) return false;
   if (a->rank == 0 && b->rank == 0) return true;
-  return slip__box_meets(a, 0, b, 0, b->low - a->low);
+  return slip__box_meets(a, 0, b, 0, offset);
+}
+
+// Each stride a whole number of the blocks inside it: then an offset has one digit per direction, and an aligned box fills one block.
+bool slip__box_is_tile(const slip__box_t *box) {
+  int64_t block = box->run;
+  for (int32_t i = box->rank - 1; i >= 0; --i) {
+    int64_t next;
+    if (box->strides[i] % block != 0 || __builtin_mul_overflow(box->counts[i], box->strides[i], &next)) return false;
+    block = next;
+  }
+  return true;
+}
+
+bool slip__box_is_aligned(const slip__box_t *box, int64_t offset) {
+  for (int32_t i = 0; i < box->rank; ++i) {
+    offset %= box->counts[i] * box->strides[i];
+    if (offset >= box->strides[i]) return false;
+  }
+  return offset % box->run == 0;
 }

@@ -89,11 +89,12 @@ static void compare(uint64_t *state, bool with_steps, long rounds, bool must_be_
     if (elements > 900) continue;
     slip_ktensor_t a = random_view(state, rank, dims, with_steps), b = random_view(state, rank, dims, with_steps);
     slip__box_t box_a, box_b;
-    bool touches_a = slip__box_from_view(&a, &box_a), touches_b = slip__box_from_view(&b, &box_b);
-    bool said = touches_a && touches_b && slip__box_overlaps(&box_a, &box_b);
+    int64_t low_a, low_b;
+    bool touches_a = slip__box_from_view(&a, &box_a, &low_a), touches_b = slip__box_from_view(&b, &box_b, &low_b);
+    bool said = touches_a && touches_b && slip__box_overlaps(&box_a, &box_b, low_b - low_a);
     bool really = share(&a, &b, 4, 4);
     SLIP_CHECK(said || !really);
-    if (touches_a && touches_b) SLIP_CHECK_EQ(slip__box_overlaps(&box_b, &box_a), said);
+    if (touches_a && touches_b) SLIP_CHECK_EQ(slip__box_overlaps(&box_b, &box_a, low_a - low_b), said);
     if (must_be_exact && said != really) slip_test_fail(__FILE__, __LINE__, "round %ld: said %d, really %d", round, said, really);
     yes += really;
     too_often += said && !really;
@@ -117,6 +118,7 @@ SLIP_TEST(arbitrary_strides_never_say_no_wrongly) {
   for (int round = 0; round < 60000; ++round) {
     slip_ktensor_t views[2];
     slip__box_t boxes[2];
+    int64_t lows[2];
     const uint8_t dtypes[3] = {SLIP_DTYPE_I8, SLIP_DTYPE_I16, SLIP_DTYPE_F64};
     int64_t sizes[2];
     bool touches = true;
@@ -129,10 +131,10 @@ SLIP_TEST(arbitrary_strides_never_say_no_wrongly) {
         views[i].dims[d] = 1 + below(&state, 4);
         views[i].strides[d] = below(&state, 30) - 10;
       }
-      touches = slip__box_from_view(&views[i], &boxes[i]) && touches;
+      touches = slip__box_from_view(&views[i], &boxes[i], &lows[i]) && touches;
     }
     SLIP_CHECK(touches);
-    if (share(&views[0], &views[1], sizes[0], sizes[1])) SLIP_CHECK(slip__box_overlaps(&boxes[0], &boxes[1]));
+    if (share(&views[0], &views[1], sizes[0], sizes[1])) SLIP_CHECK(slip__box_overlaps(&boxes[0], &boxes[1], lows[1] - lows[0]));
   }
 }
 
@@ -140,7 +142,8 @@ SLIP_TEST(steps_of_other_phase_do_not_meet) {
   slip_ktensor_t even = {.dtype = SLIP_DTYPE_F32, .rank = 1, .dims = {8}, .strides = {2}, .data = (void *)1024}, odd = even;
   odd.data = (void *)1028;
   slip__box_t a, b;
-  SLIP_CHECK(slip__box_from_view(&even, &a) && slip__box_from_view(&odd, &b));
-  SLIP_CHECK(!slip__box_overlaps(&a, &b));
-  SLIP_CHECK(slip__box_overlaps(&a, &a));
+  int64_t low_a, low_b;
+  SLIP_CHECK(slip__box_from_view(&even, &a, &low_a) && slip__box_from_view(&odd, &b, &low_b));
+  SLIP_CHECK(!slip__box_overlaps(&a, &b, low_b - low_a));
+  SLIP_CHECK(slip__box_overlaps(&a, &a, 0));
 }

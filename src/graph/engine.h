@@ -7,10 +7,9 @@
 #ifndef SLIPSTREAM_SRC_GRAPH_ENGINE_H_
 #define SLIPSTREAM_SRC_GRAPH_ENGINE_H_
 
+#include "graph/handle.h"
 #include "slipstream/kernel/object.h"
 #include "slipstream/status.h"
-
-#define SLIP__RING_COUNT 4
 
 typedef struct slip__engine_t slip__engine_t;
 typedef struct slip__workspace_t slip__workspace_t;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/execute.h"
 
+#include "base/prefetch.h"
 #include "graph/fault.h"
 #include "graph/park.h"
 #include "graph/recorded/replay.h"
@@ -52,12 +53,13 @@ void slip__execute_blocks(const slip__slot_t *slot, slip__seat_t *seat, uint32_t
       .scalars = slot->scalars,
       // Acquire: pairs with the release in slip__seat_grow_scratch.
       .scratch = atomic_load_explicit(&seat->scratch, memory_order_acquire),
-      .tensor_count = slot->tensor_count,
-      .scalar_count = slot->scalar_count,
-      .scratch_bytes = slot->scratch_bytes,
+      .tensor_count = slot->kernel->tensor_count,
+      .scalar_count = slot->kernel->scalar_count,
+      .scratch_bytes = slot->kernel->scratch_bytes,
   };
+  slip_kernel_fn_t run = slot->kernel->run;
   for (uint32_t i = 0; i < count; ++i) {
-    slot->run(&arguments, (slip_block_t){.index = first + i, .count = slot->block_count});
+    run(&arguments, (slip_block_t){.index = first + i, .count = slot->block_count});
     if (__builtin_expect(arguments.fault != 0, 0)) {
       slip__kernel_fault(slot, arguments.fault, first + i);
       return;
@@ -66,7 +68,7 @@ void slip__execute_blocks(const slip__slot_t *slot, slip__seat_t *seat, uint32_t
 }
 
 void slip__execute_alone(slip__slot_t *slot, slip__seat_t *seat) {
-  slot->ran = slot->run && slip__execute_wanted(slot);
+  slot->ran = slot->kernel && slip__execute_wanted(slot);
   if (slot->ran) slip__execute_blocks(slot, seat, 0, slot->block_count);
   // Nobody else has seen the task; release only because all readers of the word acquire.
   atomic_store_explicit(&slot->successors, SLIP__SUCCESSORS_CLOSED, memory_order_release);
@@ -98,13 +100,24 @@ slip__slot_t *slip__complete(slip__engine_t *engine, slip__seat_t *seat, slip__s
     }
     next = consumer;  // the list runs from the newest to the oldest: the oldest runs here, its inputs still in this core's cache
   }
-  if (queued) slip__wake_workers(engine, queued);
+  if (queued) slip__wake_for_queued(engine, seat, queued);
   return next;
 }
 
+// The consumer that will most likely run next: its lines travel while this task's kernel runs.
+static void slip__execute_prefetch(slip__slot_t *slot) {
+  uintptr_t list = atomic_load_explicit(&slot->successors, memory_order_relaxed);
+  if (list <= SLIP__SUCCESSORS_CLOSED) return;
+  const char *line = (const char *)(list & ~(uintptr_t)63);
+  __builtin_prefetch(line);
+  slip__prefetch_write(line - offsetof(slip__slot_t, edges));  // the slot's first line, where the edge lies in the slot itself
+  __builtin_prefetch(line - offsetof(slip__slot_t, edges) + 64);
+}
+
 static slip__slot_t *slip__execute_task(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
-  bool wanted = slot->run && slip__execute_wanted(slot);
+  bool wanted = slot->kernel && slip__execute_wanted(slot);
   if (wanted) {
+    slip__execute_prefetch(slot);
     if (__builtin_expect(slot->block_count > 1 && engine->worker_count, 0)) return slip__board_run(engine, seat, slot);
     slip__execute_blocks(slot, seat, 0, slot->block_count);
   }
@@ -132,6 +145,10 @@ void slip__execute_chain(slip__engine_t *engine, slip__seat_t *seat, slip__slot_
 static bool slip__help_from(slip__engine_t *engine, slip__seat_t *seat, slip__seat_t *from) {
   slip__slot_t *batch[SLIP__QUEUE_BATCH];
   uint32_t count = slip__queue_take(&from->queue, engine->thread_count, batch);
+  for (uint32_t i = 0; i < count; ++i) {
+    slip__prefetch_write(batch[i]);
+    __builtin_prefetch((const char *)batch[i] + 64);
+  }
   for (uint32_t i = 0; i < count; ++i) slip__execute_chain(engine, seat, batch[i]);
   return count != 0;
 }

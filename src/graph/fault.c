@@ -18,11 +18,16 @@ static const char *slip__fault_kernel(const slip__workspace_t *workspace, uint32
   return name ? name : "?";
 }
 
+static const char *slip__fault_name(const slip_object_kernel_t *kernel) {
+  return kernel->name ? kernel->name : "?";
+}
+
 slip_status_t slip__fault_at_submit(const slip__workspace_t *workspace, const slip_submit_t *submit, slip_status_t status) {
-  return slip_status_annotate(status,
-                              "task of kernel %" PRIu32 " (%s) in ring %" PRIu32 ", scope depth %" PRIu32 ", submitted at %s:%" PRIu32,
-                              submit->kernel, slip__fault_kernel(workspace, submit->kernel), slip__workspace_ring_of(workspace->depth),
-                              workspace->depth, submit->file ? submit->file : "?", submit->line);
+  const slip_object_t *object = workspace->run->object;
+  return slip_status_annotate(
+      status, "task of kernel %" PRIu32 " (%s) in ring %" PRIu32 ", scope depth %" PRIu32 ", submitted at %s:%" PRIu32, submit->kernel,
+      submit->kernel < object->kernel_count ? slip__fault_name(&object->kernels[submit->kernel]) : "?",
+      slip__workspace_ring_of(workspace->depth), workspace->depth, submit->file ? submit->file : "?", submit->line);
 }
 
 slip_status_t slip__fault_at_node(const slip__workspace_t *workspace, uint32_t kernel, uint32_t node, slip_status_t status) {
@@ -31,13 +36,14 @@ slip_status_t slip__fault_at_node(const slip__workspace_t *workspace, uint32_t k
 }
 
 slip_status_t slip__fault_at_task(const slip__slot_t *slot, slip_status_t status) {
-  if (slot->flags & SLIP__SLOT_OF_NODE) return slip__fault_at_node(slot->workspace, slot->kernel, slot->line, status);
-  if (slot->kernel == SLIP__NO_KERNEL) {
-    return slip_status_annotate(status, "a join in ring %" PRIu32 ", scope depth %u", slip__workspace_ring_of(slot->depth), slot->depth);
-  }
-  return slip_status_annotate(status, "task of kernel %" PRIu32 " (%s) in ring %" PRIu32 ", scope depth %u, submitted at %s:%" PRIu32,
-                              slot->kernel, slip__fault_kernel(slot->workspace, slot->kernel), slip__workspace_ring_of(slot->depth),
-                              slot->depth, slot->file ? slot->file : "?", slot->line);
+  if (slot->flags & SLIP__SLOT_OF_NODE) return slip__fault_at_node(slot->workspace, slot->node_kernel, slot->node_index, status);
+  uint32_t index = slip__workspace_ring_of(slot->depth);
+  if (!slot->kernel) return slip_status_annotate(status, "a join in ring %" PRIu32 ", scope depth %u", index, slot->depth);
+  const slip__ring_t *ring = &slot->workspace->rings[index];
+  const slip__slot_note_t *note = &ring->notes[slot - ring->slots];
+  return slip_status_annotate(status, "task of kernel %td (%s) in ring %" PRIu32 ", scope depth %u, submitted at %s:%" PRIu32,
+                              slot->kernel - slot->workspace->run->object->kernels, slip__fault_name(slot->kernel), index, slot->depth,
+                              note->file ? note->file : "?", note->line);
 }
 
 slip_status_t slip__fault_here(slip__workspace_t *workspace, slip_status_t status) {
@@ -46,12 +52,13 @@ slip_status_t slip__fault_here(slip__workspace_t *workspace, slip_status_t statu
   const slip__slot_t *last = ring->next == ring->base ? NULL : slip__ring_slot(ring, ring->next - 1);
   if (!last)
     return slip_status_annotate(status, "in scope depth %" PRIu32 ", before the first task of ring %" PRIu32, workspace->depth, index);
-  if (last->kernel == SLIP__NO_KERNEL) {
+  if (!last->kernel)
     return slip_status_annotate(status, "in scope depth %" PRIu32 ", after a join in ring %" PRIu32, workspace->depth, index);
-  }
-  return slip_status_annotate(
-      status, "in scope depth %" PRIu32 ", after the task of kernel %" PRIu32 " (%s) in ring %" PRIu32 " submitted at %s:%" PRIu32,
-      workspace->depth, last->kernel, slip__fault_kernel(workspace, last->kernel), index, last->file ? last->file : "?", last->line);
+  const slip__slot_note_t *note = slip__ring_note(ring, ring->next - 1);
+  return slip_status_annotate(status,
+                              "in scope depth %" PRIu32 ", after the task of kernel %td (%s) in ring %" PRIu32 " submitted at %s:%" PRIu32,
+                              workspace->depth, last->kernel - workspace->run->object->kernels, slip__fault_name(last->kernel), index,
+                              note->file ? note->file : "?", note->line);
 }
 
 static slip_status_t slip__kernel_fault_status(uint32_t code, uint32_t block, uint32_t block_count) {

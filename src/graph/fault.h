@@ -14,8 +14,6 @@
 
 #include "graph/workspace.h"
 
-#define SLIP__NO_KERNEL UINT32_MAX  // |kernel| of a join
-
 // Adds the place of the task that |submit| describes: it is being submitted in the innermost scope.
 slip_status_t slip__fault_at_submit(const slip__workspace_t *workspace, const slip_submit_t *submit, slip_status_t status) SLIP_MUST_USE;
 // Adds the place of a submitted task. Any thread that may look into the slot.

@@ -38,6 +38,11 @@ static inline bool slip__workers_sleep(slip__engine_t *engine) {
 static inline void slip__wake_workers(slip__engine_t *engine, uint32_t count) {
   if (__builtin_expect(slip__workers_sleep(engine), 0)) slip__wake_workers_slow(engine, count);
 }
+// Wakes workers for |count| tasks that the calling thread has put into its queue.
+static inline void slip__wake_for_queued(slip__engine_t *engine, slip__seat_t *seat, uint32_t count) {
+  slip__queue_settle(&seat->queue);
+  slip__wake_workers(engine, count);
+}
 // Wakes the submitter of |seat| if it sleeps.
 void slip__wake_submitter_slow(slip__seat_t *seat);
 static inline void slip__wake_submitter(slip__seat_t *seat) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue of ready tasks: one thread puts in, any thread takes out, oldest first. Single-producer, multi-consumer, bounded.
+// Queue of ready tasks: one thread puts in, any thread takes out, oldest first. Single-producer, multi-consumer, bounded. An item
+// is a pointer to a slot.
 //
 // A position is claimed by moving |top|; positions never come back (64 bits), so there is no ABA. The owner takes like everybody else:
 // first in, first out is the order in which slots retire, and it lets a thief claim several tasks by one exchange.
 //
 //   word    operation                     order      pairs with
-//   bottom  push, after the item (store)  seq_cst    release: the acquire in take makes the item and its slot visible. seq_cst: a
-//                                                    pusher that then finds no sleeper, and a sleeper that finds no task, cannot
-//                                                    both be (park.h)
+//   bottom  push, after the item (store)  release    the load in take: the item and its slot are visible
+//           settle (store of the same)    seq_cst    a pusher that then finds no sleeper, and a sleeper that finds no task, cannot
+//                                                    both be (park.h). Apart from push, since it waits for the cache line
 //           take (load)                   seq_cst    see above
 //   top     take claims (CAS)             acq_rel    release: the acquire in push; an item is overwritten only after its
 //                                                    claimer has read it
@@ -29,15 +30,20 @@ typedef struct slip__queue_t {
 } slip__queue_t;
 
 // Owner only. False if there is no room.
-static inline bool slip__queue_push(slip__queue_t *queue, slip__slot_t *slot) {
+static inline bool slip__queue_push(slip__queue_t *queue, slip__slot_t *item) {
   uint64_t bottom = atomic_load_explicit(&queue->bottom, memory_order_relaxed);
   if (bottom - queue->top_seen >= SLIP__QUEUE_CAPACITY) {
     queue->top_seen = atomic_load_explicit(&queue->top, memory_order_acquire);
     if (bottom - queue->top_seen >= SLIP__QUEUE_CAPACITY) return false;
   }
-  atomic_store_explicit(&queue->items[bottom % SLIP__QUEUE_CAPACITY], slot, memory_order_relaxed);
-  atomic_store_explicit(&queue->bottom, bottom + 1, memory_order_seq_cst);
+  atomic_store_explicit(&queue->items[bottom % SLIP__QUEUE_CAPACITY], item, memory_order_relaxed);
+  atomic_store_explicit(&queue->bottom, bottom + 1, memory_order_release);
   return true;
+}
+
+// Owner only. Everything pushed is visible to whoever is seen not to sleep after this.
+static inline void slip__queue_settle(slip__queue_t *queue) {
+  atomic_store_explicit(&queue->bottom, atomic_load_explicit(&queue->bottom, memory_order_relaxed), memory_order_seq_cst);
 }
 
 // Tasks waiting, at some recent moment.

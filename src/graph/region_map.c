@@ -3,10 +3,16 @@
 
 #include <string.h>
 
-#include "graph/link.h"
+#define SLIP__MAP_BUCKETS    256u    // to begin with
+#define SLIP__MAP_SWEEP      16384u  // regions of mixed storages before the first sweep
+#define SLIP__MAP_PRUNE_FROM 8u      // further readers of a region before they are looked through
+#define SLIP__STRIDED        (UINT64_C(1) << 63)
+#define SLIP__REGION_IS_DEAD SLIP__STRIDED  // a |low| that no address has, of a region that is not in use
 
-#define SLIP__MAP_FIRST_SWEEP   128u
-#define SLIP__MAP_READERS_FIRST 8u
+typedef enum slip__region_bits_e {
+  SLIP__REGION_MANUAL = 1,   // some of the further readers write
+  SLIP__REGION_DROPPED = 2,  // while sweeping
+} slip__region_bits_e;
 
 // --- Memory -------------------------------------------------------------------------------------------------------------------------
 
@@ -16,25 +22,30 @@ static uint64_t slip__map_power_of_two(uint64_t at_least) {
   return size;
 }
 
-// Sizes that follow from the capacity: (regions), records, cells, and the three tables at a quarter full or less (cells: half).
+// Sizes that follow from the capacity in regions.
 static uint64_t slip__map_records(uint64_t capacity) {
   return 2 * capacity + 1;
 }
 static uint64_t slip__map_cells(uint64_t capacity) {
   return SLIP__GRID_CELLS * capacity + 1;
 }
-static uint64_t slip__map_table(uint64_t regions) {
-  return slip__map_power_of_two(4 * regions);
+static uint64_t slip__map_bucket_count(uint64_t capacity) {
+  uint64_t count = slip__map_power_of_two(capacity / 2);
+  return count < SLIP__MAP_BUCKETS ? SLIP__MAP_BUCKETS : count;
 }
-static uint64_t slip__map_cell_table(uint64_t regions) {
-  return slip__map_power_of_two(2 * SLIP__GRID_CELLS * regions);
+static uint64_t slip__map_cell_entries(uint64_t capacity) {
+  return slip__map_power_of_two(2 * SLIP__GRID_CELLS * capacity);
+}
+static uint64_t slip__map_shapes(uint64_t capacity) {
+  return capacity < 4096 ? capacity + 1 : 4097;
 }
 
 uint64_t slip__region_map_bytes(uint64_t capacity) {
   if (capacity > UINT32_MAX / 16) return 0;
-  return (capacity + 1) * (sizeof(slip__region_t) + sizeof(slip__storage_t)) + slip__map_records(capacity) * sizeof(slip__record_t) +
-         slip__map_cells(capacity) * sizeof(slip__cell_t) +
-         (2 * slip__map_table(capacity) + slip__map_cell_table(capacity)) * sizeof(slip__table_entry_t) + 7 * 4096;
+  return (capacity + 1) * (sizeof(slip__region_t) + sizeof(slip__mixed_t) + sizeof(slip__storage_t)) +
+         slip__map_records(capacity) * sizeof(slip__record_t) + slip__map_cells(capacity) * sizeof(slip__cell_t) +
+         slip__map_cell_entries(capacity) * sizeof(slip__cell_entry_t) + 2 * slip__map_bucket_count(capacity) * sizeof(uint32_t) +
+         slip__map_shapes(capacity) * sizeof(slip__shape_t) + 9 * 4096;
 }
 
 static void *slip__map_carve(char **inout_memory, uint64_t bytes) {
@@ -43,57 +54,64 @@ static void *slip__map_carve(char **inout_memory, uint64_t bytes) {
   return memory;
 }
 
-// Tables as large as |sweep_at| regions need, and no larger, so that a small map touches little memory.
-static void slip__map_size_tables(slip__region_map_t *map, uint32_t sweep_at) {
-  map->sweep_at = sweep_at < map->capacity ? sweep_at : map->capacity;
-  map->region_table.mask = (uint32_t)slip__map_table(map->sweep_at) - 1;
-  map->storage_table.mask = map->region_table.mask;
-  map->cell_table.mask = (uint32_t)slip__map_cell_table(map->sweep_at) - 1;
-}
-
 void slip__region_map_initialize(slip__region_map_t *map, void *memory, uint32_t capacity) {
   char *at = memory;
   map->capacity = capacity;
   map->record_capacity = (uint32_t)slip__map_records(capacity);
+  map->shape_capacity = (uint32_t)slip__map_shapes(capacity);
   map->regions = slip__map_carve(&at, ((uint64_t)capacity + 1) * sizeof(slip__region_t));
+  map->mixed = slip__map_carve(&at, ((uint64_t)capacity + 1) * sizeof(slip__mixed_t));
   map->storages = slip__map_carve(&at, ((uint64_t)capacity + 1) * sizeof(slip__storage_t));
   map->records = slip__map_carve(&at, map->record_capacity * sizeof(slip__record_t));
   map->cells = slip__map_carve(&at, slip__map_cells(capacity) * sizeof(slip__cell_t));
-  map->region_table.entries = slip__map_carve(&at, slip__map_table(capacity) * sizeof(slip__table_entry_t));
-  map->storage_table.entries = slip__map_carve(&at, slip__map_table(capacity) * sizeof(slip__table_entry_t));
-  map->cell_table.entries = slip__map_carve(&at, slip__map_cell_table(capacity) * sizeof(slip__table_entry_t));
-  map->record_sweep_at = map->record_capacity;
-  slip__map_size_tables(map, SLIP__MAP_FIRST_SWEEP);
-  slip__region_map_reset(map);
+  map->cell_table = slip__map_carve(&at, slip__map_cell_entries(capacity) * sizeof(slip__cell_entry_t));
+  map->buckets = slip__map_carve(&at, slip__map_bucket_count(capacity) * sizeof(uint32_t));
+  map->storage_buckets = slip__map_carve(&at, slip__map_bucket_count(capacity) * sizeof(uint32_t));
+  map->shapes = slip__map_carve(&at, map->shape_capacity * sizeof(slip__shape_t));
+  map->bucket_mask = SLIP__MAP_BUCKETS - 1;
+  map->cell_generation = 1;
+  slip__region_map_reset_slow(map);
 }
 
-// The tables' entries, and the storages and cells they lead to, are gone.
-static void slip__map_clear_tables(slip__region_map_t *map) {
-  if (++map->generation == 0) {
-    size_t entries = (size_t)slip__map_table(map->capacity), cells = (size_t)slip__map_cell_table(map->capacity);
-    memset(map->region_table.entries, 0, entries * sizeof(slip__table_entry_t));
-    memset(map->storage_table.entries, 0, entries * sizeof(slip__table_entry_t));
-    memset(map->cell_table.entries, 0, cells * sizeof(slip__table_entry_t));
-    map->generation = 1;
+static void slip__map_clear_buckets(slip__region_map_t *map) {
+  memset(map->buckets, 0, ((size_t)map->bucket_mask + 1) * sizeof(uint32_t));
+  memset(map->storage_buckets, 0, ((size_t)map->bucket_mask + 1) * sizeof(uint32_t));
+  if (map->bucket_mask >= map->bucket_high) map->bucket_high = map->bucket_mask + 1;
+}
+
+static void slip__map_clear_cells(slip__region_map_t *map, uint64_t regions) {
+  if (++map->cell_generation == 0) {
+    memset(map->cell_table, 0, (size_t)slip__map_cell_entries(map->capacity) * sizeof(slip__cell_entry_t));
+    map->cell_generation = 1;
   }
-  map->storage_used = 1;
+  map->cell_mask = (uint32_t)slip__map_cell_entries(regions < map->capacity ? regions : map->capacity) - 1;
   map->cell_used = 1;
+}
+
+void slip__region_map_reset_slow(slip__region_map_t *map) {
+  map->bucket_mask = SLIP__MAP_BUCKETS - 1;
+  slip__map_clear_buckets(map);
+  map->region_used = 1;
+  map->region_free = 0;
+  map->region_count = 0;
+  map->mixed_count = 0;
+  map->sweep_at = SLIP__MAP_SWEEP < map->capacity ? SLIP__MAP_SWEEP : map->capacity;
+  map->storage_used = 1;
+  map->storage_free = 0;
   map->last_base = NULL;
   map->last_storage = 0;
-}
-
-void slip__region_map_reset(slip__region_map_t *map) {
-  slip__map_clear_tables(map);
-  map->region_used = 1;
   map->record_used = 1;
   map->record_free = 0;
-  map->record_live = 0;
+  slip__map_clear_cells(map, map->sweep_at);
+  map->shape_used = 1;
+  memset(map->shape_buckets, 0, sizeof(map->shape_buckets));
+  map->used = 0;
 }
 
 uint64_t slip__region_map_committed_bytes(const slip__region_map_t *map) {
-  uint64_t bytes = map->region_high * (sizeof(slip__region_t) + sizeof(slip__storage_t)) + map->record_high * sizeof(slip__record_t) +
-                   map->cell_high * sizeof(slip__cell_t) +
-                   (2 * (uint64_t)map->region_table.mask + map->cell_table.mask + 3) * sizeof(slip__table_entry_t);
+  uint64_t bytes = map->region_high * (sizeof(slip__region_t) + sizeof(slip__mixed_t)) + map->storage_high * sizeof(slip__storage_t) +
+                   map->record_high * sizeof(slip__record_t) + map->cell_high * (sizeof(slip__cell_t) + 2 * sizeof(slip__cell_entry_t)) +
+                   map->shape_high * sizeof(slip__shape_t) + 2 * (uint64_t)map->bucket_high * sizeof(uint32_t);
   return (bytes + 4095) & ~(uint64_t)4095;
 }
 
@@ -102,32 +120,24 @@ static uint64_t slip__map_mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 29);
 }
 
-// The entry that holds |key|, or the free one where it would lie. Keys of the region table are hashes and may be equal for different
-// regions.
-static slip__table_entry_t *slip__map_probe(const slip__region_map_t *map, const slip__table_t *table, uint64_t key) {
-  uint32_t at = (uint32_t)(slip__map_mix(key, 0) >> 32) & table->mask;
-  while (table->entries[at].generation == map->generation && table->entries[at].key != key) at = (at + 1) & table->mask;
-  return &table->entries[at];
-}
+// --- Records ------------------------------------------------------------------------------------------------------------------------
 
 // 0 if there is none left.
-static uint32_t slip__map_take_record(slip__region_map_t *map) {
+static inline uint32_t slip__map_take_record(slip__region_map_t *map) {
   uint32_t index = map->record_free;
   if (index) {
     map->record_free = map->records[index].next;
-  } else {
-    if (map->record_used == map->record_capacity) return 0;
-    index = map->record_used++;
-    if (map->record_used > map->record_high) map->record_high = map->record_used;
+    return index;
   }
-  ++map->record_live;
+  if (map->record_used == map->record_capacity) return 0;
+  index = map->record_used++;
+  if (map->record_used > map->record_high) map->record_high = map->record_used;
   return index;
 }
 
-static void slip__map_give_record(slip__region_map_t *map, uint32_t index) {
+static inline void slip__map_give_record(slip__region_map_t *map, uint32_t index) {
   map->records[index].next = map->record_free;
   map->record_free = index;
-  --map->record_live;
 }
 
 static void slip__map_give_list(slip__region_map_t *map, uint32_t *inout_list) {
@@ -139,25 +149,186 @@ static void slip__map_give_list(slip__region_map_t *map, uint32_t *inout_list) {
   *inout_list = 0;
 }
 
-// --- Storages and their grid --------------------------------------------------------------------------------------------------------
+// --- Shapes -------------------------------------------------------------------------------------------------------------------------
 
-static uint32_t slip__map_storage(slip__region_map_t *map, const void *base) {
-  if (map->last_storage && map->last_base == base) return map->last_storage;
-  uint64_t key = (uint64_t)(uintptr_t)base;
-  slip__table_entry_t *entry = slip__map_probe(map, &map->storage_table, key);
-  if (entry->generation != map->generation) {
-    entry->generation = map->generation;
-    entry->key = key;
-    entry->value = map->storage_used++;
-    map->storages[entry->value] = (slip__storage_t){.base = base};
+// The shape of a strided box; 0 if there is no room for one more.
+static uint64_t slip__map_shape(slip__region_map_t *map, const slip__box_t *box) {
+  if (box->rank == 0) return (uint64_t)box->run;
+  uint64_t hash = (uint64_t)box->run;
+  for (int32_t i = 0; i < box->rank; ++i) {
+    hash = slip__map_mix(hash, (uint64_t)box->counts[i]);
+    hash = slip__map_mix(hash, (uint64_t)box->strides[i]);
   }
-  map->last_base = base;
-  map->last_storage = entry->value;
-  return entry->value;
+  uint32_t *bucket = &map->shape_buckets[(hash >> 32) % SLIP__SHAPE_BUCKETS];
+  for (uint32_t i = *bucket; i; i = map->shapes[i].next) {
+    const slip__shape_t *shape = &map->shapes[i];
+    if (shape->hash != hash || shape->box.run != box->run || shape->box.rank != box->rank) continue;
+    bool same = true;
+    for (int32_t d = 0; d < box->rank; ++d) {
+      same &= shape->box.counts[d] == box->counts[d] && shape->box.strides[d] == box->strides[d];
+    }
+    if (same) return SLIP__STRIDED | i;
+  }
+  if (map->shape_used == map->shape_capacity) return 0;
+  uint32_t index = map->shape_used++;
+  if (map->shape_used > map->shape_high) map->shape_high = map->shape_used;
+  map->shapes[index] = (slip__shape_t){.box = *box, .hash = hash, .next = *bucket};
+  *bucket = index;
+  return SLIP__STRIDED | index;
 }
 
-static uint64_t slip__map_cell_key(uint32_t storage, int64_t cell) {
-  return ((uint64_t)storage << 40) ^ ((uint64_t)cell * 4 + 1);
+// The box of |shape|; one of a run is made in |run|.
+static const slip__box_t *slip__map_box(const slip__region_map_t *map, uint64_t shape, slip__box_t *run) {
+  if (shape & SLIP__STRIDED) return &map->shapes[shape & ~SLIP__STRIDED].box;
+  *run = slip__box_of_run((int64_t)shape);
+  return run;
+}
+
+static int64_t slip__map_extent(const slip__region_map_t *map, uint64_t shape) {
+  return shape & SLIP__STRIDED ? map->shapes[shape & ~SLIP__STRIDED].box.extent : (int64_t)shape;
+}
+
+static bool slip__map_shares(const slip__region_map_t *map, uint64_t shape_a, uint64_t low_a, uint64_t shape_b, uint64_t low_b) {
+  if (!((shape_a | shape_b) & SLIP__STRIDED)) return low_a < low_b + shape_b && low_b < low_a + shape_a;
+  slip__box_t run_a, run_b;
+  return slip__box_overlaps(slip__map_box(map, shape_a, &run_a), slip__map_box(map, shape_b, &run_b), (int64_t)(low_b - low_a));
+}
+
+// True if every byte of |inner| is certainly in |outer|.
+static bool slip__map_covers(const slip__region_map_t *map, const slip__region_t *outer, const slip__region_t *inner) {
+  if (outer->shape & SLIP__STRIDED) return false;
+  return outer->low <= inner->low && inner->low + (uint64_t)slip__map_extent(map, inner->shape) <= outer->low + outer->shape;
+}
+
+// --- Storages -----------------------------------------------------------------------------------------------------------------------
+
+static inline uint32_t *slip__map_storage_bucket(const slip__region_map_t *map, const void *base) {
+  return &map->storage_buckets[(uint32_t)(((uintptr_t)base >> 6) ^ ((uintptr_t)base >> 16)) & map->bucket_mask];
+}
+
+__attribute__((noinline)) static uint32_t slip__map_add_storage(slip__region_map_t *map, uint32_t *bucket, const void *base) {
+  // Storages without regions, as those of intermediates long gone, make room.
+  for (uint32_t *link = bucket; *link;) {
+    uint32_t index = *link;
+    slip__storage_t *storage = &map->storages[index];
+    if (storage->count == 0) {
+      *link = storage->next;
+      storage->in_use = 0;
+      storage->next = map->storage_free;
+      map->storage_free = index;
+    } else {
+      link = &storage->next;
+    }
+  }
+  uint32_t index = map->storage_free;
+  if (index) {
+    map->storage_free = map->storages[index].next;
+  } else {
+    if (map->storage_used > map->capacity) return 0;
+    index = map->storage_used++;
+    if (map->storage_used > map->storage_high) map->storage_high = map->storage_used;
+  }
+  map->storages[index] = (slip__storage_t){.base = base, .next = *bucket, .in_use = 1};
+  *bucket = index;
+  return index;
+}
+
+// 0 if there is no room for one more.
+static inline uint32_t slip__map_storage(slip__region_map_t *map, const void *base) {
+  if (map->last_base == base && map->last_storage) return map->last_storage;
+  uint32_t *bucket = slip__map_storage_bucket(map, base);
+  uint32_t index = *bucket;
+  while (index && map->storages[index].base != base) index = map->storages[index].next;
+  if (!index) index = slip__map_add_storage(map, bucket, base);
+  map->last_base = base;
+  map->last_storage = index;
+  return index;
+}
+
+// Tiles that lie side by side have buckets side by side.
+static inline uint32_t *slip__map_bucket(const slip__region_map_t *map, uint32_t storage, uint64_t low) {
+  uint32_t place = (uint32_t)((low - (uint64_t)(uintptr_t)map->storages[storage].base) >> map->storages[storage].tile_shift);
+  return &map->buckets[(place + (place >> 8) * 0x9e3779b1u + storage * 0x85ebca6bu) & map->bucket_mask];
+}
+
+static inline uint32_t slip__map_find(const slip__region_map_t *map, uint32_t bucket, uint32_t storage, uint64_t low, uint64_t shape) {
+  uint32_t index = bucket;
+  for (; index; index = map->regions[index].next) {
+    const slip__region_t *region = &map->regions[index];
+    if (region->low == low && region->shape == shape && region->storage == storage) break;
+  }
+  return index;
+}
+
+// Tables twice as large, for all regions there are.
+__attribute__((noinline)) static void slip__map_grow(slip__region_map_t *map) {
+  uint32_t old = map->bucket_mask;
+  map->bucket_mask = old * 2 + 1;
+  slip__map_clear_buckets(map);
+  for (uint32_t i = 1; i < map->storage_used; ++i) {
+    slip__storage_t *storage = &map->storages[i];
+    if (!storage->in_use) continue;
+    uint32_t *bucket = slip__map_storage_bucket(map, storage->base);
+    storage->next = *bucket;
+    *bucket = i;
+  }
+  for (uint32_t i = 1; i < map->region_used; ++i) {
+    slip__region_t *region = &map->regions[i];
+    if (region->low == SLIP__REGION_IS_DEAD) continue;
+    uint32_t *bucket = slip__map_bucket(map, region->storage, region->low);
+    region->next = *bucket;
+    *bucket = i;
+  }
+}
+
+// --- Regions ------------------------------------------------------------------------------------------------------------------------
+
+// Drops further readers that are over.
+static void slip__map_prune(slip__region_map_t *map, const slip__producers_t *producers, slip__region_t *region) {
+  uint32_t *link = &region->more, live = 0;
+  while (*link) {
+    uint32_t index = *link;
+    if (slip__producer_is_live(producers, map->records[index].value)) {
+      link = &map->records[index].next;
+      ++live;
+      continue;
+    }
+    *link = map->records[index].next;
+    slip__map_give_record(map, index);
+  }
+  region->more_count = live;
+  if (live == 0) region->bits &= ~(uint32_t)SLIP__REGION_MANUAL;
+}
+
+static bool slip__map_is_over(slip__region_map_t *map, const slip__producers_t *producers, slip__region_t *region) {
+  if (slip__producer_is_live(producers, region->writer) || slip__producer_is_live(producers, region->readers[0]) ||
+      slip__producer_is_live(producers, region->readers[1])) {
+    return false;
+  }
+  if (region->more) slip__map_prune(map, producers, region);
+  return region->more == 0;
+}
+
+static void slip__map_free_region(slip__region_map_t *map, uint32_t index) {
+  slip__region_t *region = &map->regions[index];
+  --map->storages[region->storage].count;
+  region->low = SLIP__REGION_IS_DEAD;
+  region->next = map->region_free;
+  map->region_free = index;
+  --map->region_count;
+}
+
+// --- Mixed storages: lists, grid and links ------------------------------------------------------------------------------------------
+
+static uint64_t slip__map_cell_key(uint32_t storage, uint64_t cell) {
+  return ((uint64_t)storage << 40) ^ (cell * 4 + 1);
+}
+
+// The entry that holds |key|, or the free one where it would lie.
+static slip__cell_entry_t *slip__map_probe(const slip__region_map_t *map, uint64_t key) {
+  uint32_t at = (uint32_t)(slip__map_mix(key, 0) >> 32) & map->cell_mask;
+  while (map->cell_table[at].generation == map->cell_generation && map->cell_table[at].key != key) at = (at + 1) & map->cell_mask;
+  return &map->cell_table[at];
 }
 
 static void slip__map_add_cell(slip__region_map_t *map, uint32_t *list, uint32_t region) {
@@ -167,171 +338,58 @@ static void slip__map_add_cell(slip__region_map_t *map, uint32_t *list, uint32_t
   *list = index;
 }
 
-static bool slip__map_is_wide(const slip__storage_t *storage, const slip__box_t *box) {
-  return ((box->high - 1) >> storage->shift) - (box->low >> storage->shift) >= SLIP__GRID_CELLS;
+static uint64_t slip__map_last_cell(const slip__region_map_t *map, const slip__storage_t *storage, const slip__region_t *region) {
+  return (region->low + (uint64_t)slip__map_extent(map, region->shape) - 1) >> storage->cell_shift;
 }
 
-static void slip__map_add_to_grid(slip__region_map_t *map, uint32_t storage_index, uint32_t region) {
-  slip__storage_t *storage = &map->storages[storage_index];
-  const slip__box_t *box = &map->regions[region].box;
-  if (slip__map_is_wide(storage, box)) {
-    slip__map_add_cell(map, &storage->wide, region);
+static bool slip__map_is_wide(const slip__region_map_t *map, const slip__storage_t *storage, const slip__region_t *region) {
+  return slip__map_last_cell(map, storage, region) - (region->low >> storage->cell_shift) >= SLIP__GRID_CELLS;
+}
+
+static void slip__map_add_to_grid(slip__region_map_t *map, uint32_t index) {
+  const slip__region_t *region = &map->regions[index];
+  slip__storage_t *storage = &map->storages[region->storage];
+  if (slip__map_is_wide(map, storage, region)) {
+    slip__map_add_cell(map, &storage->wide, index);
     return;
   }
-  for (int64_t cell = box->low >> storage->shift; cell <= (box->high - 1) >> storage->shift; ++cell) {
-    uint64_t key = slip__map_cell_key(storage_index, cell);
-    slip__table_entry_t *entry = slip__map_probe(map, &map->cell_table, key);
-    if (entry->generation != map->generation) {
-      entry->generation = map->generation;
-      entry->key = key;
-      entry->value = 0;
-    }
-    slip__map_add_cell(map, &entry->value, region);
+  uint64_t last = slip__map_last_cell(map, storage, region);
+  for (uint64_t cell = region->low >> storage->cell_shift; cell <= last; ++cell) {
+    uint64_t key = slip__map_cell_key(region->storage, cell);
+    slip__cell_entry_t *entry = slip__map_probe(map, key);
+    if (entry->generation != map->cell_generation) *entry = (slip__cell_entry_t){.key = key, .generation = map->cell_generation};
+    slip__map_add_cell(map, &entry->cells, index);
   }
 }
 
-// Adds |region| to its storage's list and, from SLIP__GRID_FROM on, grid. The size of a cell follows the region that starts the grid:
+// Adds a region to its storage's list and, from SLIP__GRID_FROM on, grid. The size of a cell follows the region that starts the grid:
 // mostly the others are about as large.
-static void slip__map_add_to_storage(slip__region_map_t *map, uint32_t region) {
-  slip__region_t *added = &map->regions[region];
-  slip__storage_t *storage = &map->storages[added->storage];
-  added->next = storage->regions;
-  storage->regions = region;
-  ++storage->count;
-  if (storage->shift) {
-    slip__map_add_to_grid(map, added->storage, region);
-  } else if (storage->count > SLIP__GRID_FROM) {
-    uint64_t span = (uint64_t)(added->box.high - added->box.low);
-    storage->shift = span <= 8 ? 3 : 64 - (uint32_t)__builtin_clzll(span - 1);
-    for (uint32_t i = storage->regions; i; i = map->regions[i].next) slip__map_add_to_grid(map, added->storage, i);
+static void slip__map_add_to_list(slip__region_map_t *map, uint32_t index) {
+  const slip__region_t *region = &map->regions[index];
+  slip__storage_t *storage = &map->storages[region->storage];
+  map->mixed[index].next = storage->regions;
+  storage->regions = index;
+  ++storage->list_count;
+  if (storage->cell_shift) {
+    slip__map_add_to_grid(map, index);
+  } else if (storage->list_count > SLIP__GRID_FROM) {
+    uint64_t extent = (uint64_t)slip__map_extent(map, region->shape);
+    storage->cell_shift = extent <= 8 ? 3 : 64 - (uint32_t)__builtin_clzll(extent - 1);
+    for (uint32_t i = storage->regions; i; i = map->mixed[i].next) slip__map_add_to_grid(map, i);
   }
-}
-
-// --- Sweep --------------------------------------------------------------------------------------------------------------------------
-
-// Drops readers that have retired. True if one is left.
-static bool slip__map_prune_readers(slip__region_map_t *map, slip__workspace_t *workspace, slip__region_t *region) {
-  uint32_t *link = &region->readers, live = 0;
-  while (*link) {
-    uint32_t index = *link;
-    if (slip__task_is_live(workspace, map->records[index].value)) {
-      link = &map->records[index].next;
-      ++live;
-      continue;
-    }
-    *link = map->records[index].next;
-    slip__map_give_record(map, index);
-  }
-  region->reader_count = live;
-  region->reader_limit = live * 2 < SLIP__MAP_READERS_FIRST ? SLIP__MAP_READERS_FIRST : live * 2;
-  if (live == 0) region->manual = 0;
-  return live != 0;
-}
-
-static void slip__map_sweep_links(slip__region_map_t *map, slip__region_t *region) {
-  uint32_t *link = &region->links;
-  while (*link) {
-    uint32_t index = *link;
-    uint32_t forward = map->regions[map->records[index].value].forward;
-    if (forward) {
-      map->records[index].value = forward;
-      link = &map->records[index].next;
-      continue;
-    }
-    *link = map->records[index].next;
-    slip__map_give_record(map, index);
-  }
-}
-
-static void slip__map_enter(slip__region_map_t *map, uint32_t index) {
-  // Equal hashes of different regions lie one after the other: the free entry is looked for past them.
-  slip__region_t *region = &map->regions[index];
-  uint32_t at = (uint32_t)(slip__map_mix(region->hash, 0) >> 32) & map->region_table.mask;
-  while (map->region_table.entries[at].generation == map->generation) at = (at + 1) & map->region_table.mask;
-  map->region_table.entries[at] = (slip__table_entry_t){.key = region->hash, .generation = map->generation, .value = index};
-}
-
-// Drops all regions whose tasks have retired, and moves the others together.
-__attribute__((noinline)) static void slip__map_sweep(slip__region_map_t *map, slip__workspace_t *workspace) {
-  uint32_t live = 1;
-  for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) slip__ring_retire(&workspace->rings[i], &workspace->ran);
-  for (uint32_t i = 1; i < map->region_used; ++i) {
-    slip__region_t *region = &map->regions[i];
-    bool read = slip__map_prune_readers(map, workspace, region);
-    if (region->writer && !slip__task_is_live(workspace, region->writer)) region->writer = 0;
-    region->forward = read || region->writer ? live++ : 0;
-  }
-  for (uint32_t i = 1; i < map->region_used; ++i) {
-    if (map->regions[i].forward) {
-      slip__map_sweep_links(map, &map->regions[i]);
-    } else {
-      slip__map_give_list(map, &map->regions[i].links);
-    }
-  }
-  uint32_t used = map->region_used;
-  for (uint32_t i = 1; i < used; ++i) {
-    slip__region_t *region = &map->regions[i];
-    if (region->forward && region->forward != i) map->regions[region->forward] = *region;
-  }
-  map->region_used = live;
-  slip__map_clear_tables(map);
-  if (live > map->sweep_at / 2) slip__map_size_tables(map, map->sweep_at * 2);
-  if (live < map->sweep_at / 8 && map->sweep_at > SLIP__MAP_FIRST_SWEEP) slip__map_size_tables(map, map->sweep_at / 2);
-  for (uint32_t i = 1; i < live; ++i) {
-    slip__region_t *region = &map->regions[i];
-    region->storage = slip__map_storage(map, region->base);
-    slip__map_enter(map, i);
-    slip__map_add_to_storage(map, i);
-  }
-  uint64_t records = 2 * (uint64_t)map->record_live + 256;
-  map->record_sweep_at = records < map->record_capacity ? (uint32_t)records : map->record_capacity;
-}
-
-// --- Access -------------------------------------------------------------------------------------------------------------------------
-
-// False for an empty view: it touches nothing.
-static bool slip__map_hash(const slip__access_t *access, uint64_t *out_hash) {
-  const slip_ktensor_t *view = access->view;
-  uint64_t hash = slip__map_mix((uint64_t)(uintptr_t)view->data, (uint64_t)(uintptr_t)access->storage);
-  hash = slip__map_mix(hash, (uint64_t)slip_dtype_carrier_bytes(view->dtype) << 8 | view->rank);
-  for (uint32_t i = 0; i < view->rank; ++i) {
-    if (view->dims[i] == 0) return false;
-    hash = slip__map_mix(hash, (uint64_t)view->dims[i] ^ (uint64_t)view->strides[i] << 32);
-  }
-  *out_hash = hash;
-  return true;
-}
-
-static bool slip__map_is_region(const slip__region_t *region, const slip__access_t *access, uint64_t hash) {
-  const slip_ktensor_t *view = access->view;
-  if (region->hash != hash || region->view.data != view->data || region->base != access->storage || region->view.rank != view->rank ||
-      region->element_bytes != (uint32_t)slip_dtype_carrier_bytes(view->dtype)) {
-    return false;
-  }
-  for (uint32_t i = 0; i < view->rank; ++i) {
-    if (region->view.dims[i] != view->dims[i] || region->view.strides[i] != view->strides[i]) return false;
-  }
-  return true;
-}
-
-static uint32_t slip__map_find(const slip__region_map_t *map, const slip__access_t *access, uint64_t hash) {
-  const slip__table_t *table = &map->region_table;
-  uint32_t at = (uint32_t)(slip__map_mix(hash, 0) >> 32) & table->mask;
-  for (; table->entries[at].generation == map->generation; at = (at + 1) & table->mask) {
-    if (table->entries[at].key == hash && slip__map_is_region(&map->regions[table->entries[at].value], access, hash))
-      return table->entries[at].value;
-  }
-  return 0;
 }
 
 // Notes in both regions that they share bytes, if they do. False if there is no record left.
 static bool slip__map_link(slip__region_map_t *map, uint32_t added, uint32_t other) {
+  if (map->mixed[other].mark == map->mark) return true;
+  map->mixed[other].mark = map->mark;
   slip__region_t *a = &map->regions[added], *b = &map->regions[other];
-  if (b->mark == map->stamp) return true;
-  b->mark = map->stamp;
-  if (!slip__box_overlaps(&a->box, &b->box)) return true;
+  if (!slip__map_shares(map, a->shape, a->low, b->shape, b->low)) return true;
   uint32_t in_a = slip__map_take_record(map), in_b = in_a ? slip__map_take_record(map) : 0;
-  if (!in_b) return false;
+  if (!in_b) {
+    if (in_a) slip__map_give_record(map, in_a);
+    return false;
+  }
   map->records[in_a] = (slip__record_t){.value = other, .next = a->links};
   map->records[in_b] = (slip__record_t){.value = added, .next = b->links};
   a->links = in_a;
@@ -350,126 +408,346 @@ static bool slip__map_link_cells(slip__region_map_t *map, uint32_t added, uint32
 static bool slip__map_link_all(slip__region_map_t *map, uint32_t added) {
   const slip__region_t *region = &map->regions[added];
   const slip__storage_t *storage = &map->storages[region->storage];
-  if (!storage->shift || slip__map_is_wide(storage, &region->box)) {
-    for (uint32_t i = storage->regions; i; i = map->regions[i].next) {
+  if (++map->mark == 0) {  // a mark of four thousand million queries ago could be taken for this one's
+    for (uint32_t i = 1; i < map->region_used; ++i) map->mixed[i].mark = 0;
+    map->mark = 1;
+  }
+  map->mixed[added].mark = map->mark;
+  if (!storage->cell_shift || slip__map_is_wide(map, storage, region)) {
+    for (uint32_t i = storage->regions; i; i = map->mixed[i].next) {
       if (!slip__map_link(map, added, i)) return false;
     }
     return true;
   }
-  for (int64_t cell = region->box.low >> storage->shift; cell <= (region->box.high - 1) >> storage->shift; ++cell) {
-    const slip__table_entry_t *entry = slip__map_probe(map, &map->cell_table, slip__map_cell_key(region->storage, cell));
-    if (entry->generation == map->generation && !slip__map_link_cells(map, added, entry->value)) return false;
+  uint64_t last = slip__map_last_cell(map, storage, region);
+  for (uint64_t cell = region->low >> storage->cell_shift; cell <= last; ++cell) {
+    const slip__cell_entry_t *entry = slip__map_probe(map, slip__map_cell_key(region->storage, cell));
+    if (entry->generation == map->cell_generation && !slip__map_link_cells(map, added, entry->cells)) return false;
   }
   return slip__map_link_cells(map, added, storage->wide);
 }
 
-// A region not met before; 0 if the map is full.
-static uint32_t slip__map_add(slip__region_map_t *map, slip__workspace_t *workspace, const slip__access_t *access, uint64_t hash) {
-  if (map->region_used > map->sweep_at) {
-    slip__map_sweep(map, workspace);
-    // At the capacity's end a sweep must free a quarter, or the next ones would come ever sooner: better to begin anew.
-    if (map->sweep_at == map->capacity && map->region_used > map->capacity - map->capacity / 4) return 0;
+// --- Sweep --------------------------------------------------------------------------------------------------------------------------
+
+static void slip__map_sweep_links(slip__region_map_t *map, slip__region_t *region) {
+  uint32_t *link = &region->links;
+  while (*link) {
+    uint32_t index = *link;
+    if (!(map->regions[map->records[index].value].bits & SLIP__REGION_DROPPED)) {
+      link = &map->records[index].next;
+      continue;
+    }
+    *link = map->records[index].next;
+    slip__map_give_record(map, index);
   }
-  uint32_t index = map->region_used++;
+}
+
+// Takes the dropped regions out of all buckets.
+static void slip__map_sweep_buckets(slip__region_map_t *map) {
+  for (uint32_t b = 0; b <= map->bucket_mask; ++b) {
+    for (uint32_t *link = &map->buckets[b]; *link;) {
+      uint32_t index = *link;
+      slip__region_t *region = &map->regions[index];
+      if (region->bits & SLIP__REGION_DROPPED) {
+        *link = region->next;
+        slip__map_give_list(map, &region->links);
+        slip__map_free_region(map, index);
+      } else {
+        link = &region->next;
+      }
+    }
+  }
+}
+
+// Lists and grids of the mixed storages, from nothing.
+static void slip__map_rebuild_mixed(slip__region_map_t *map) {
+  uint32_t count = 0;
+  for (uint32_t i = 1; i < map->storage_used; ++i) {
+    slip__storage_t *storage = &map->storages[i];
+    storage->regions = 0;
+    storage->wide = 0;
+    storage->list_count = 0;
+    storage->cell_shift = 0;
+  }
+  for (uint32_t i = 1; i < map->region_used; ++i) {
+    if (map->regions[i].low != SLIP__REGION_IS_DEAD) count += map->storages[map->regions[i].storage].mixed;
+  }
+  map->mixed_count = count;
+  uint64_t wanted = count > map->sweep_at / 2 ? 2 * ((uint64_t)count > map->sweep_at ? count : map->sweep_at) : map->sweep_at;
+  map->sweep_at = wanted < map->capacity ? (uint32_t)wanted : map->capacity;
+  slip__map_clear_cells(map, map->sweep_at);
+  for (uint32_t i = 1; i < map->region_used; ++i) {
+    const slip__region_t *region = &map->regions[i];
+    if (region->low != SLIP__REGION_IS_DEAD && map->storages[region->storage].mixed) slip__map_add_to_list(map, i);
+  }
+}
+
+// Drops the regions that are over; with |spare|, of those in mixed storages only the ones that have not been used since the last sweep.
+__attribute__((noinline)) static void slip__map_sweep(slip__region_map_t *map, const slip__producers_t *producers, bool spare) {
+  for (uint32_t i = 1; i < map->region_used; ++i) {
+    slip__region_t *region = &map->regions[i];
+    if (region->low == SLIP__REGION_IS_DEAD || !slip__map_is_over(map, producers, region)) continue;
+    if (spare && map->storages[region->storage].mixed && map->mixed[i].touched == map->sweeps) continue;
+    region->bits |= SLIP__REGION_DROPPED;
+  }
+  for (uint32_t i = 1; i < map->region_used; ++i) {
+    slip__region_t *region = &map->regions[i];
+    if (region->low != SLIP__REGION_IS_DEAD && !(region->bits & SLIP__REGION_DROPPED)) slip__map_sweep_links(map, region);
+  }
+  slip__map_sweep_buckets(map);
+  ++map->sweeps;
+  slip__map_rebuild_mixed(map);
+}
+
+// Tiles of one shape share nothing among themselves: they only get a list.
+__attribute__((noinline)) static void slip__map_make_mixed(slip__region_map_t *map, uint32_t storage_index) {
+  slip__storage_t *storage = &map->storages[storage_index];
+  storage->mixed = 1;
+  if ((uint64_t)map->mixed_count + storage->count > map->sweep_at) {  // more than the grid's table is made for
+    slip__map_rebuild_mixed(map);
+    return;
+  }
+  for (uint32_t i = 1; i < map->region_used && storage->list_count < storage->count; ++i) {
+    if (map->regions[i].low == SLIP__REGION_IS_DEAD || map->regions[i].storage != storage_index) continue;
+    map->mixed[i] = (slip__mixed_t){.touched = map->sweeps};
+    ++map->mixed_count;
+    slip__map_add_to_list(map, i);
+  }
+}
+
+// --- Access -------------------------------------------------------------------------------------------------------------------------
+
+// True if a sweep at the capacity's end has freed a quarter. If not, the next ones would come ever sooner: better to begin anew.
+static bool slip__map_has_room(const slip__region_map_t *map) {
+  return map->region_count <= map->capacity - map->capacity / 4;
+}
+
+// A free region, or 0.
+static uint32_t slip__map_take_region(slip__region_map_t *map, const slip__producers_t *producers) {
+  if (!map->region_free && map->region_used > map->capacity) {
+    slip__map_sweep(map, producers, false);
+    if (!slip__map_has_room(map)) return 0;
+  }
+  uint32_t index = map->region_free;
+  if (index) {
+    map->region_free = map->regions[index].next;
+    return index;
+  }
+  index = map->region_used++;
   if (map->region_used > map->region_high) map->region_high = map->region_used;
-  slip__region_t *region = &map->regions[index];
-  region->hash = hash;
-  region->writer = 0;
-  region->readers = 0;
-  region->reader_count = 0;
-  region->reader_limit = SLIP__MAP_READERS_FIRST;
-  region->links = 0;
-  region->manual = 0;
-  region->element_bytes = (uint32_t)slip_dtype_carrier_bytes(access->view->dtype);
-  region->base = access->storage;
-  region->view = *access->view;
-  (void)slip__box_from_view(access->view, &region->box);
-  region->storage = slip__map_storage(map, access->storage);
-  if (++map->stamp == 0) {  // a mark of four thousand million queries ago could be taken for this one's
-    for (uint32_t i = 1; i < map->region_used; ++i) map->regions[i].mark = 0;
-    map->stamp = 1;
-  }
-  region->mark = map->stamp;
-  if (!slip__map_link_all(map, index)) return 0;
-  slip__map_enter(map, index);
-  slip__map_add_to_storage(map, index);
   return index;
 }
 
-static void slip__map_wait_readers(const slip__region_map_t *map, slip__linker_t *linker, const slip__region_t *region, bool writing_only) {
-  for (uint32_t i = region->readers; i; i = map->records[i].next) {
-    if (!writing_only || map->records[i].writes) slip__linker_add(linker, map->records[i].value);
+// True if the region lies on the grid of the storage's tiles. The first region of a storage sets the grid.
+static bool slip__map_fits_tiles(slip__region_map_t *map, slip__storage_t *storage, uint64_t low, uint64_t shape) {
+  uint64_t offset = low - (uint64_t)(uintptr_t)storage->base;
+  if (storage->count == 0 && storage->tile != shape) {
+    slip__box_t run;
+    const slip__box_t *box = slip__map_box(map, shape, &run);
+    if (!slip__box_is_tile(box)) return false;
+    storage->tile = shape;
+    storage->tile_shift = 63 - (uint32_t)__builtin_clzll((uint64_t)box->run);
+  }
+  if (shape != storage->tile) return false;
+  if (!(shape & SLIP__STRIDED)) return (shape & (shape - 1)) == 0 ? (offset & (shape - 1)) == 0 : offset % shape == 0;
+  return (int64_t)offset >= 0 && slip__box_is_aligned(&map->shapes[shape & ~SLIP__STRIDED].box, (int64_t)offset);
+}
+
+// A tile in |bucket| that is over, for the tile that comes now; 0 if there is none.
+static inline uint32_t slip__map_find_over(slip__region_map_t *map, const slip__producers_t *producers, uint32_t bucket) {
+  uint32_t index = bucket;
+  for (; index; index = map->regions[index].next) {
+    slip__region_t *region = &map->regions[index];
+    if (slip__map_is_over(map, producers, region) && !map->storages[region->storage].mixed) break;
+  }
+  return index;
+}
+
+static void slip__map_enter(slip__region_map_t *map, uint32_t index) {
+  if (++map->region_count > 2 * map->bucket_mask && map->bucket_mask + 1 < slip__map_bucket_count(map->capacity)) {
+    slip__map_grow(map);
+    return;
+  }
+  slip__region_t *region = &map->regions[index];
+  uint32_t *bucket = slip__map_bucket(map, region->storage, region->low);
+  region->next = *bucket;
+  *bucket = index;
+}
+
+// A region of a mixed storage not met before; 0 if the map is full.
+__attribute__((noinline)) static uint32_t slip__map_add_mixed(slip__region_map_t *map, const slip__producers_t *producers,
+                                                              uint32_t storage_index, uint64_t low, uint64_t shape) {
+  slip__storage_t *storage = &map->storages[storage_index];
+  if (!storage->mixed) slip__map_make_mixed(map, storage_index);
+  if (map->mixed_count >= map->sweep_at) {
+    bool at_end = map->sweep_at == map->capacity;
+    slip__map_sweep(map, producers, !at_end);
+    if (at_end && !slip__map_has_room(map)) return 0;
+  }
+  uint32_t index = slip__map_take_region(map, producers);
+  if (!index) return 0;
+  map->regions[index] = (slip__region_t){.low = low, .shape = shape, .storage = storage_index};
+  if (!slip__map_link_all(map, index)) return 0;
+  ++storage->count;
+  ++map->mixed_count;
+  slip__map_enter(map, index);
+  slip__map_add_to_list(map, index);
+  return index;
+}
+
+// A region not met before; 0 if the map is full.
+static inline uint32_t slip__map_add(slip__region_map_t *map, const slip__producers_t *producers, uint32_t bucket, uint32_t storage_index,
+                                     uint64_t low, uint64_t shape) {
+  slip__storage_t *storage = &map->storages[storage_index];
+  if (__builtin_expect(storage->mixed || !slip__map_fits_tiles(map, storage, low, shape), 0)) {
+    return slip__map_add_mixed(map, producers, storage_index, low, shape);
+  }
+  if (storage->count++ == 0) bucket = *slip__map_bucket(map, storage_index, low);  // the tile's size may have changed
+  uint32_t index = slip__map_find_over(map, producers, bucket);
+  if (__builtin_expect(index != 0, 1)) {  // it stays in its bucket
+    slip__region_t *region = &map->regions[index];
+    --map->storages[region->storage].count;
+    region->low = low;
+    region->shape = shape;
+    region->storage = storage_index;
+    region->writer = 0;
+    region->readers[0] = 0;
+    region->readers[1] = 0;
+    return index;
+  }
+  index = slip__map_take_region(map, producers);
+  if (!index) return 0;
+  map->regions[index] = (slip__region_t){.low = low, .shape = shape, .storage = storage_index};
+  slip__map_enter(map, index);
+  return index;
+}
+
+static void slip__map_wait_more(const slip__region_map_t *map, slip__producers_t *producers, const slip__region_t *region,
+                                bool writing_only) {
+  for (uint32_t i = region->more; i; i = map->records[i].next) {
+    if (!writing_only || map->records[i].writes) slip__producers_add(producers, map->records[i].value);
   }
 }
 
-static bool slip__map_add_reader(slip__region_map_t *map, slip__linker_t *linker, slip__region_t *region, bool writes) {
-  uint32_t newest = region->readers;
-  if (newest && map->records[newest].value == linker->task && map->records[newest].writes >= (uint32_t)writes) return true;
-  if (region->reader_count >= region->reader_limit) (void)slip__map_prune_readers(map, linker->workspace, region);
+static inline void slip__map_wait_writer(const slip__region_map_t *map, slip__producers_t *producers, const slip__region_t *region) {
+  slip__producers_add(producers, region->writer);
+  if (__builtin_expect(region->bits & SLIP__REGION_MANUAL, 0)) slip__map_wait_more(map, producers, region, true);
+}
+
+static inline void slip__map_wait_all(const slip__region_map_t *map, slip__producers_t *producers, const slip__region_t *region) {
+  slip__producers_add(producers, region->writer);
+  slip__producers_add(producers, region->readers[0]);
+  slip__producers_add(producers, region->readers[1]);
+  if (__builtin_expect(region->more != 0, 0)) slip__map_wait_more(map, producers, region, false);
+}
+
+// Readers beyond those that the region has room for, and those of manual scopes. False if there is no record left.
+__attribute__((noinline)) static bool slip__map_add_more(slip__region_map_t *map, const slip__producers_t *producers,
+                                                         slip__region_t *region, bool writes) {
+  uint32_t newest = region->more, count = region->more_count;
+  if (newest && map->records[newest].value == producers->task && map->records[newest].writes >= (uint32_t)writes) return true;
+  if (count >= SLIP__MAP_PRUNE_FROM && (count & (count - 1)) == 0) slip__map_prune(map, producers, region);
   uint32_t index = slip__map_take_record(map);
   if (!index) return false;
-  map->records[index] = (slip__record_t){.value = linker->task, .next = region->readers, .writes = writes};
-  region->readers = index;
-  ++region->reader_count;
-  if (writes) region->manual = 1;
+  map->records[index] = (slip__record_t){.value = producers->task, .next = region->more, .writes = writes};
+  region->more = index;
+  ++region->more_count;
+  if (writes) region->bits |= SLIP__REGION_MANUAL;
   return true;
 }
 
-static void slip__map_set_writer(slip__region_map_t *map, slip__region_t *region, slip_task_t task) {
-  slip__map_give_list(map, &region->readers);
-  region->reader_count = 0;
-  region->manual = 0;
-  region->writer = task;
-}
-
-static bool slip__map_read(slip__region_map_t *map, slip__linker_t *linker, slip__region_t *region) {
-  slip__linker_add(linker, region->writer);
-  if (region->manual) slip__map_wait_readers(map, linker, region, true);
-  for (uint32_t i = region->links; i; i = map->records[i].next) {
-    const slip__region_t *other = &map->regions[map->records[i].value];
-    slip__linker_add(linker, other->writer);
-    if (other->manual) slip__map_wait_readers(map, linker, other, true);
+static inline bool slip__map_add_reader(slip__region_map_t *map, const slip__producers_t *producers, slip__region_t *region) {
+  slip_task_t task = producers->task;
+  if (region->readers[0] == task || region->readers[1] == task) return true;
+  if (!slip__producer_is_live(producers, region->readers[0])) {
+    region->readers[0] = task;
+  } else if (!slip__producer_is_live(producers, region->readers[1])) {
+    region->readers[1] = task;
+  } else {
+    return slip__map_add_more(map, producers, region, false);
   }
-  return slip__map_add_reader(map, linker, region, false);
+  return true;
 }
 
-static void slip__map_write(slip__region_map_t *map, slip__linker_t *linker, slip__region_t *region) {
-  slip__linker_add(linker, region->writer);
-  slip__map_wait_readers(map, linker, region, false);
-  slip__map_set_writer(map, region, linker->task);
+static inline void slip__map_set_writer(slip__region_map_t *map, slip__region_t *region, slip_task_t task) {
+  region->writer = task;
+  region->readers[0] = 0;
+  region->readers[1] = 0;
+  if (__builtin_expect(region->more != 0, 0)) {
+    slip__map_give_list(map, &region->more);
+    region->more_count = 0;
+    region->bits = 0;
+  }
+}
+
+__attribute__((noinline)) static void slip__map_wait_links(slip__region_map_t *map, slip__producers_t *producers, slip__region_t *region,
+                                                           bool writes) {
   for (uint32_t i = region->links; i; i = map->records[i].next) {
     slip__region_t *other = &map->regions[map->records[i].value];
-    slip__linker_add(linker, other->writer);
-    slip__map_wait_readers(map, linker, other, false);
+    if (!writes) {
+      slip__map_wait_writer(map, producers, other);
+      continue;
+    }
+    slip__map_wait_all(map, producers, other);
     // Whoever comes after this task comes after all those, too.
-    if (slip__box_covers(&region->box, &other->box)) slip__map_set_writer(map, other, linker->task);
+    if (slip__map_covers(map, region, other)) slip__map_set_writer(map, other, producers->task);
   }
 }
 
-bool slip__region_map_access(slip__region_map_t *map, slip__linker_t *linker, const slip__access_t *access, bool manual) {
-  uint64_t hash;
-  if (!slip__map_hash(access, &hash)) return true;
-  if (__builtin_expect(map->record_live > map->record_sweep_at, 0)) slip__map_sweep(map, linker->workspace);
-  uint32_t index = slip__map_find(map, access, hash);
-  if (!index) index = slip__map_add(map, linker->workspace, access, hash);
-  if (!index) return false;
-  slip__region_t *region = &map->regions[index];
-  bool writes = access->access != SLIP_ACCESS_IN;
-  if (__builtin_expect(manual, 0)) return slip__map_add_reader(map, linker, region, writes);
-  if (!writes) return slip__map_read(map, linker, region);
-  slip__map_write(map, linker, region);
-  return true;
+// Where |access| begins, and its shape. 0 bytes: the view is empty. SLIP__STRIDED alone: there is no room for one more shape.
+__attribute__((noinline)) static uint64_t slip__map_shape_of_view(slip__region_map_t *map, const slip_ktensor_t *view, uint64_t *out_low) {
+  slip__box_t box;
+  int64_t low;
+  if (!slip__box_from_view(view, &box, &low)) return 0;
+  *out_low = (uint64_t)low;
+  uint64_t shape = slip__map_shape(map, &box);
+  return shape ? shape : SLIP__STRIDED;
 }
 
-void slip__region_map_visit(slip__region_map_t *map, const void *base, const slip__box_t *box, bool is_write,
+bool slip__region_map_access(slip__region_map_t *map, slip__producers_t *producers, const slip__access_t *access, bool manual) {
+  uint64_t low = (uint64_t)(uintptr_t)access->view->data, shape = access->bytes;
+  map->used = 1;
+  if (shape == 0) {
+    shape = slip__map_shape_of_view(map, access->view, &low);
+    if (shape == 0) return true;
+    if (shape == SLIP__STRIDED) return false;
+  }
+  uint32_t storage = slip__map_storage(map, access->storage);
+  if (__builtin_expect(!storage, 0)) return false;
+  uint32_t bucket = *slip__map_bucket(map, storage, low);
+  uint32_t index = slip__map_find(map, bucket, storage, low, shape);
+  if (!index) index = slip__map_add(map, producers, bucket, storage, low, shape);
+  if (__builtin_expect(!index, 0)) return false;
+  slip__region_t *region = &map->regions[index];
+  if (__builtin_expect(map->storages[storage].mixed != 0, 0)) map->mixed[index].touched = map->sweeps;
+  bool writes = access->access != SLIP_ACCESS_IN;
+  if (__builtin_expect(manual, 0)) return slip__map_add_more(map, producers, region, writes);
+  if (writes) {
+    slip__map_wait_all(map, producers, region);
+    slip__map_set_writer(map, region, producers->task);
+  } else {
+    slip__map_wait_writer(map, producers, region);
+  }
+  if (region->links) slip__map_wait_links(map, producers, region, writes);
+  return writes || slip__map_add_reader(map, producers, region);
+}
+
+void slip__region_map_visit(slip__region_map_t *map, const void *base, const void *address, uint64_t bytes, bool is_write,
                             void (*wait)(void *user, slip_task_t task), void *user) {
-  slip__table_entry_t *entry = slip__map_probe(map, &map->storage_table, (uint64_t)(uintptr_t)base);
-  if (entry->generation != map->generation) return;
-  for (uint32_t i = map->storages[entry->value].regions; i; i = map->regions[i].next) {
+  uint32_t storage = *slip__map_storage_bucket(map, base);
+  while (storage && map->storages[storage].base != base) storage = map->storages[storage].next;
+  if (!storage) return;
+  for (uint32_t i = 1, left = map->storages[storage].count; left && i < map->region_used; ++i) {
     const slip__region_t *region = &map->regions[i];
-    if (!slip__box_overlaps(&region->box, box)) continue;
-    if (region->writer) wait(user, region->writer);
-    for (uint32_t j = region->readers; j; j = map->records[j].next) {
+    if (region->low == SLIP__REGION_IS_DEAD || region->storage != storage) continue;
+    --left;
+    if (!slip__map_shares(map, region->shape, region->low, bytes, (uint64_t)(uintptr_t)address)) continue;
+    wait(user, region->writer);
+    if (is_write) {
+      wait(user, region->readers[0]);
+      wait(user, region->readers[1]);
+    }
+    for (uint32_t j = region->more; j; j = map->records[j].next) {
       if (is_write || map->records[j].writes) wait(user, map->records[j].value);
     }
   }

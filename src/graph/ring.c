@@ -6,6 +6,7 @@
 void slip__ring_reset(slip__ring_t *ring) {
   ring->base = ring->next;
   ring->retired = ring->next;
+  *ring->retired_task = slip__task_pack(ring->next, slip__task_ring(*ring->retired_task));
   ring->heap_head = 0;
   ring->heap_tail = 0;
   ring->edge_head = 0;
@@ -17,18 +18,21 @@ void slip__ring_reset(slip__ring_t *ring) {
 void slip__ring_retire(slip__ring_t *ring, uint64_t *inout_ran) {
   uint64_t sequence = ring->retired;
   while (sequence != ring->next) {
-    slip__slot_t *slot = slip__ring_slot(ring, sequence);
+    uint32_t index = ring->order[(uint32_t)sequence & ring->mask];
+    slip__slot_t *slot = &ring->slots[index];
     if (!slip__slot_is_closed(slot)) break;
+    const slip__slot_note_t *note = &ring->notes[index];
     *inout_ran += slot->ran;
-    ring->edge_tail = slot->edges_end;
-    if (slot->arguments) {
-      slot->arguments->next_free = ring->free_blocks;
-      ring->free_blocks = slot->arguments;
+    ring->edge_tail = note->edges_end;
+    if (__builtin_expect(note->arguments != NULL, 0)) {
+      note->arguments->next_free = ring->free_blocks;
+      ring->free_blocks = note->arguments;
     }
-    ring->free_slots[ring->free_count++] = ring->order[(uint32_t)sequence & ring->mask];
+    ring->free_slots[ring->free_count++] = index;
     ++sequence;
   }
   ring->retired = sequence;
+  *ring->retired_task = slip__task_pack(sequence, slip__task_ring(*ring->retired_task));
 }
 
 static bool slip__ring_scope_is_over(const slip__ring_t *rings, const slip__ended_scope_t *scope) {
@@ -89,7 +93,7 @@ static uint64_t slip__ring_pages(uint64_t bytes) {
 }
 
 uint64_t slip__ring_committed_bytes(const slip__ring_t *ring) {
-  return slip__ring_pages((uint64_t)ring->slot_high * (sizeof(slip__slot_t) + 8)) + slip__ring_pages(ring->heap_high) +
-         slip__ring_pages(ring->edge_high * sizeof(slip__edge_t)) +
+  return slip__ring_pages((uint64_t)ring->slot_high * (sizeof(slip__slot_t) + sizeof(slip__slot_note_t) + 8)) +
+         slip__ring_pages(ring->heap_high) + slip__ring_pages(ring->edge_high * sizeof(slip__edge_t)) +
          slip__ring_pages((uint64_t)ring->block_high * sizeof(slip__argument_block_t));
 }

@@ -32,14 +32,16 @@ typedef struct slip__ended_scope_t {
 typedef struct slip__ring_t {
   // Task window.
   slip__slot_t *slots;
-  uint32_t *order;       // sequence & mask -> slot
-  uint32_t *free_slots;  // stack
+  slip__slot_note_t *notes;  // parallel to |slots|
+  uint32_t *order;           // sequence & mask -> slot
+  uint32_t *free_slots;      // stack
   uint32_t free_count;
   uint32_t slot_high;  // slots ever filled
   uint32_t mask;
   uint64_t base;  // sequence number of the run's first task
   uint64_t next;
   uint64_t retired;
+  slip_task_t *retired_task;  // the same as a handle, where the dependency map looks
   // Heap ring.
   char *heap;
   uint64_t heap_capacity;
@@ -64,6 +66,9 @@ typedef struct slip__ring_t {
 
 static inline slip__slot_t *slip__ring_slot(slip__ring_t *ring, uint64_t sequence) {
   return &ring->slots[ring->order[(uint32_t)sequence & ring->mask]];
+}
+static inline slip__slot_note_t *slip__ring_note(slip__ring_t *ring, uint64_t sequence) {
+  return &ring->notes[ring->order[(uint32_t)sequence & ring->mask]];
 }
 static inline uint64_t slip__ring_live(const slip__ring_t *ring) {
   return ring->next - ring->retired;

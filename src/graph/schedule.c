@@ -20,6 +20,12 @@
 
 // --- Waiting ------------------------------------------------------------------------------------------------------------------------
 
+// What this thread has queued must not be missed by a worker that is about to sleep (park.h): it may have nothing else to do.
+static void slip__wait_begin(slip__workspace_t *workspace) {
+  uint64_t size = slip__queue_size(&workspace->seat->queue);
+  if (size > 1) slip__wake_for_queued(workspace->engine, workspace->seat, (uint32_t)(size - 1));
+}
+
 // One step of waiting for |slot| to end.
 static void slip__wait_step(slip__workspace_t *workspace, slip__slot_t *slot, slip__idle_t *idle) {
   slip__stall_turn(workspace->seat);
@@ -36,7 +42,9 @@ void slip__wait_retired(slip__workspace_t *workspace, uint32_t index, uint64_t s
   slip__idle_t idle = {0};
   if (sequence <= ring->retired) return;
   slip__release_held(workspace);
-  for (slip__ring_retire(ring, &workspace->ran); ring->retired < sequence; slip__ring_retire(ring, &workspace->ran)) {
+  slip__ring_retire(ring, &workspace->ran);
+  if (ring->retired < sequence) slip__wait_begin(workspace);
+  for (; ring->retired < sequence; slip__ring_retire(ring, &workspace->ran)) {
     slip__wait_step(workspace, slip__ring_slot(ring, ring->retired), &idle);
   }
 }
@@ -45,7 +53,8 @@ void slip__retire_all(slip__workspace_t *workspace) {
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) slip__ring_retire(&workspace->rings[i], &workspace->ran);
 }
 
-slip__edge_t *slip__linker_wait(slip__linker_t *linker, slip__slot_t *producer) {
+// A place for one more edge when the pool is full: helps until |producer| is over. NULL: no edge is needed any more.
+__attribute__((noinline)) static slip__edge_t *slip__linker_wait(slip__linker_t *linker, slip__slot_t *producer) {
   slip__ring_t *ring = linker->ring;
   slip__idle_t idle = {0};
   linker->workspace->stall.waits_for = SLIP__WAITS_FOR_POOL;
@@ -60,6 +69,38 @@ slip__edge_t *slip__linker_wait(slip__linker_t *linker, slip__slot_t *producer) 
   return full ? NULL : slip__linker_edge(linker, linker->count);
 }
 
+static slip__edge_t *slip__linker_extra_edge(slip__linker_t *linker, slip__slot_t *producer) {
+  slip__ring_t *ring = linker->ring;
+  slip__edge_t *edge = ring->edge_head - ring->edge_tail < ring->edge_capacity ? slip__linker_edge(linker, linker->count)
+                                                                               : slip__linker_wait(linker, producer);
+  if (!edge) return NULL;
+  ++ring->edge_head;
+  if (ring->edge_head > ring->edge_high) ring->edge_high = ring->edge_head < ring->edge_capacity ? ring->edge_head : ring->edge_capacity;
+  return edge;
+}
+
+void slip__linker_drain(slip__producers_t *producers) {
+  slip__linker_t *linker = (slip__linker_t *)(void *)producers;
+  slip__workspace_t *workspace = linker->workspace;
+  for (uint32_t i = 0; i < producers->count; ++i) {
+    slip_task_t producer = producers->list[i];
+    slip__ring_t *ring = &workspace->rings[slip__task_ring(producer)];
+    uint64_t sequence = slip__task_sequence(producer);
+    if (sequence < ring->retired) continue;  // since it was found
+    slip__slot_note_t *note = slip__ring_note(ring, sequence);
+    if (note->last_consumer == producers->task) continue;
+    slip__slot_t *slot = slip__ring_slot(ring, sequence);
+    slip__edge_t *edge = &linker->slot->edges[linker->count];
+    if (__builtin_expect(linker->count >= SLIP__SLOT_EDGES, 0)) edge = slip__linker_extra_edge(linker, slot);
+    if (!edge) continue;
+    note->last_consumer = producers->task;
+    edge->consumer = linker->slot;
+    edge->next = (slip__edge_t *)(void *)slot;
+    ++linker->count;
+  }
+  producers->count = 0;
+}
+
 typedef struct slip__element_wait_t {
   slip__workspace_t *workspace;
   uint64_t started_ns;
@@ -67,42 +108,45 @@ typedef struct slip__element_wait_t {
 
 static void slip__wait_task(void *user, slip_task_t task) {
   slip__element_wait_t *wait = user;
-  if (!slip__task_is_live(wait->workspace, task)) return;
   slip__ring_t *ring = &wait->workspace->rings[slip__task_ring(task)];
-  slip__stall_wait_element(wait->workspace, slip__ring_slot(ring, slip__task_sequence(task)), wait->started_ns);
+  uint64_t sequence = slip__task_sequence(task);
+  if (sequence < ring->retired) return;
+  slip__wait_begin(wait->workspace);
+  slip__stall_wait_element(wait->workspace, slip__ring_slot(ring, sequence), wait->started_ns);
 }
 
 void slip__wait_element(slip__workspace_t *workspace, const slip_otensor_t *tensor, const void *address, bool is_write) {
-  slip_ktensor_t element = {.data = (void *)(uintptr_t)address, .dtype = tensor->view.dtype};
   slip__element_wait_t wait = {workspace, slip__clock_now_ns()};
-  slip__box_t box;
-  if (slip__box_from_view(&element, &box)) slip__region_map_visit(&workspace->map, tensor->storage, &box, is_write, slip__wait_task, &wait);
+  slip__region_map_visit(&workspace->map, tensor->storage, address, (uint64_t)slip_dtype_carrier_bytes(tensor->view.dtype), is_write,
+                         slip__wait_task, &wait);
 }
 
 // --- Dependencies -------------------------------------------------------------------------------------------------------------------
 
-static bool slip__infer(slip__workspace_t *workspace, slip__linker_t *linker, uint32_t access_count) {
+static inline bool slip__infer(slip__workspace_t *workspace, uint32_t access_count) {
   bool manual = workspace->scopes[workspace->depth].mode == SLIP_SCOPE_MANUAL;
   for (uint32_t i = 0; i < access_count; ++i) {
-    if (!slip__region_map_access(&workspace->map, linker, &workspace->accesses[i], manual)) return false;
+    if (!slip__region_map_access(&workspace->map, &workspace->linker.producers, &workspace->accesses[i], manual)) return false;
   }
   return true;
 }
 
 // The map is full. Once everything earlier is over it knows nothing that matters, and the task starts on an empty one, with nothing to wait
 // for.
-__attribute__((noinline, cold)) static void slip__infer_anew(slip__workspace_t *workspace, slip__linker_t *linker, uint32_t access_count) {
-  uint32_t own = slip__task_ring(linker->task);
+__attribute__((noinline, cold)) static void slip__infer_anew(slip__workspace_t *workspace, uint32_t access_count) {
+  slip__linker_t *linker = &workspace->linker;
+  slip_task_t task = linker->producers.task;
+  uint32_t own = slip__task_ring(task);
   workspace->stall.waits_for = SLIP__WAITS_FOR_POOL;
   workspace->stall.linked = linker->slot;
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) {
-    slip__wait_retired(workspace, i, i == own ? slip__task_sequence(linker->task) : workspace->rings[i].next);
+    slip__wait_retired(workspace, i, i == own ? slip__task_sequence(task) : workspace->rings[i].next);
   }
   workspace->stall.linked = NULL;
   slip__region_map_reset(&workspace->map);
-  linker->count = 0;
   linker->ring->edge_head = linker->first_extra;
-  if (slip__infer(workspace, linker, access_count)) return;
+  slip__linker_begin(linker, workspace, linker->slot, task);
+  if (slip__infer(workspace, access_count)) return;
   slip_status_t status =
       SLIP_STATUS(SLIP_CODE_GRAPH_DEPENDENCY_POOL,
                   "a task with %" PRIu32 " tensors needs more dependency records than the pool of ring %" PRIu32
@@ -113,10 +157,10 @@ __attribute__((noinline, cold)) static void slip__infer_anew(slip__workspace_t *
 
 // Links the collected edges. True if the task is ready now.
 static bool slip__link(slip__linker_t *linker) {
-  uint32_t late = 0;
-  if (linker->count == 0) return true;
-  atomic_store_explicit(&linker->slot->pending, linker->count, memory_order_relaxed);
-  for (uint32_t i = 0; i < linker->count; ++i) {
+  uint32_t late = 0, count = linker->count;
+  if (count == 0) return true;
+  atomic_store_explicit(&linker->slot->pending, count, memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) {
     slip__edge_t *edge = slip__linker_edge(linker, i);
     slip__slot_t *producer = (slip__slot_t *)(void *)edge->next;
     uintptr_t list = atomic_load_explicit(&producer->successors, memory_order_acquire);
@@ -129,17 +173,19 @@ static bool slip__link(slip__linker_t *linker) {
     } while (
         !atomic_compare_exchange_weak_explicit(&producer->successors, &list, (uintptr_t)edge, memory_order_release, memory_order_acquire));
   }
+  if (late == count) return true;  // nobody else knows of the task
   return late && atomic_fetch_sub_explicit(&linker->slot->pending, late, memory_order_acq_rel) == late;
 }
 
-static void slip__publish(slip__workspace_t *workspace, slip__slot_t *slot, slip_task_t task, uint32_t access_count,
-                          const slip_task_t *deps, uint32_t dep_count) {
-  slip__ring_t *ring = &workspace->rings[slip__task_ring(task)];
-  slip__linker_t linker = {.workspace = workspace, .slot = slot, .ring = ring, .task = task, .first_extra = ring->edge_head};
-  for (uint32_t i = 0; i < dep_count; ++i) slip__linker_add(&linker, deps[i]);
-  if (__builtin_expect(!slip__infer(workspace, &linker, access_count), 0)) slip__infer_anew(workspace, &linker, access_count);
-  slot->edges_end = ring->edge_head;
-  if (!slip__link(&linker)) return;
+static inline void slip__publish(slip__workspace_t *workspace, slip__slot_t *slot, slip_task_t task, uint32_t access_count,
+                                 const slip_task_t *deps, uint32_t dep_count) {
+  slip__linker_t *linker = &workspace->linker;
+  slip__linker_begin(linker, workspace, slot, task);
+  for (uint32_t i = 0; i < dep_count; ++i) slip__producers_add(&linker->producers, deps[i]);
+  if (__builtin_expect(!slip__infer(workspace, access_count), 0)) slip__infer_anew(workspace, access_count);
+  if (linker->producers.count) slip__linker_drain(&linker->producers);
+  slip__ring_note(linker->ring, slip__task_sequence(task))->edges_end = linker->ring->edge_head;
+  if (!slip__link(linker)) return;
   slip__make_ready(workspace->seat, slot);
 }
 
@@ -160,6 +206,7 @@ static void slip__submit_balance(slip__workspace_t *workspace, slip__ring_t *rin
 
 static bool slip__nothing_in_flight(const slip__workspace_t *workspace, uint64_t own) {
   uint64_t live = 0;
+  if (slip__ring_live(&workspace->rings[0]) > own) return false;
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) live += slip__ring_live(&workspace->rings[i]);
   return live == own;
 }
@@ -168,8 +215,8 @@ void slip__dispatch(slip__workspace_t *workspace, slip__slot_t *slot, slip_task_
                     uint32_t dep_count) {
   slip__ring_t *ring = &workspace->rings[slip__task_ring(task)];
   slot->ran = 0;
-  slot->last_consumer = 0;
-  slot->edges_end = ring->edge_head;
+  slip__ring_note(ring, ring->next)->last_consumer = 0;
+  slip__ring_note(ring, ring->next)->edges_end = ring->edge_head;
   // Relaxed: whoever sees the slot has synchronised with the submitter through a queue or an edge.
   atomic_store_explicit(&slot->successors, 0, memory_order_relaxed);
   ++ring->next;

@@ -27,13 +27,14 @@
 
 #include <stdatomic.h>
 
+#include "graph/handle.h"
 #include "slipstream/kernel/object.h"
 #include "slipstream/base.h"
 
 #define SLIP__SLOT_TENSORS 4  // arguments that fit the slot itself; tasks with more take an argument block
 #define SLIP__SLOT_SCALARS 4
-#define SLIP__SLOT_EDGES   6
-#define SLIP__SLOT_OF_NODE 0x80000000u  // in |flags|: no task of a window
+#define SLIP__SLOT_OF_NODE 0x80u  // in |flags|: no task of a window
+#define SLIP__SLOT_EDGES   4
 
 typedef struct slip__slot_t slip__slot_t;
 typedef struct slip__workspace_t slip__workspace_t;
@@ -57,53 +58,47 @@ typedef union slip__argument_block_t {
   union slip__argument_block_t *next_free;
 } slip__argument_block_t;
 
+// Laid out by who touches which cache line when. A task of one tensor and two dependencies lives in the first four.
 struct slip__slot_t {
-  // Shared by submitter and finishers.
+  // Shared by submitter, finishers and executor.
   _Alignas(64) _Atomic(uintptr_t) successors;  // slip__edge_t list, or SLIP__SUCCESSORS_CLOSED
   _Atomic uint32_t pending;
-  uint32_t ran;  // the kernel ran (executor, before the list closes)
-  // Read by the executor.
-  _Alignas(64) slip_kernel_fn_t run;  // NULL: a join
+  uint32_t block_count;
+  const slip_object_kernel_t *kernel;  // NULL: a join
+  slip__workspace_t *workspace;
   const slip_ktensor_t *tensors;
   const uint64_t *scalars;
-  slip__workspace_t *workspace;
-  uint16_t tensor_count;
-  uint16_t scalar_count;
-  uint32_t block_count;
-  uint32_t scratch_bytes;
-  uint32_t flags;      // slip_submit_bits_e
-  slip__slot_t *next;  // in an overflow or gang list
-  slip__slot_t *node;  // with SLIP__SLOT_OF_NODE: the item of the recorded node whose blocks this slot stands for (recorded/replay.h)
-  // Predicate: read only where |predicate_op| is not 0.
-  _Alignas(64) const void *predicate_address;
-  int64_t predicate_literal;
-  uint8_t predicate_op;
+  slip__slot_t *next;    // in an overflow or gang list
+  uint8_t flags;         // slip_submit_bits_e
+  uint8_t predicate_op;  // 0: none
   uint8_t predicate_dtype;
-  // For messages: kernel (SLIP__NO_KERNEL: a join), scope, and where the submit stands.
-  uint16_t depth;
-  uint32_t kernel;
-  uint32_t line;
-  const char *file;
-  // The submitter's own.
-  uint64_t last_consumer;             // the task that linked here last: keeps a pair of tasks to one edge
-  slip__argument_block_t *arguments;  // NULL: the slot's own
-  uint64_t edges_end;                 // the ring's edge position after this task's edges
-  // Written by the submitter, |next| read by finishers of producers.
-  _Alignas(64) slip__edge_t edges[SLIP__SLOT_EDGES];
+  uint8_t ran;     // the kernel ran (executor, before the list closes)
+  uint16_t depth;  // of the scope, for messages
+  uint16_t reserved;
+  // Read by the executor.
   uint64_t own_scalars[SLIP__SLOT_SCALARS];
+  slip_ktensor_t first_tensor;  // the first of the slot's own; the others follow the edges
+  // Written by the submitter, |next| read by finishers of producers.
+  slip__edge_t edges[SLIP__SLOT_EDGES];
   slip_ktensor_t own_tensors[SLIP__SLOT_TENSORS];
+  // Predicate: only where |predicate_op| is not 0.
+  const void *predicate_address;
+  int64_t predicate_literal;
+  // With SLIP__SLOT_OF_NODE: the recorded node whose blocks this slot stands for (recorded/replay.h), and for messages its index and
+  // kernel.
+  slip__slot_t *node;
+  uint32_t node_index;
+  uint32_t node_kernel;
 };
 
-// A task's handle: sequence number in its ring, counted over the workspace's life, and the ring.
-static inline slip_task_t slip__task_pack(uint64_t sequence, uint32_t ring) {
-  return (sequence << 2) | ring;
-}
-static inline uint64_t slip__task_sequence(slip_task_t task) {
-  return task >> 2;
-}
-static inline uint32_t slip__task_ring(slip_task_t task) {
-  return (uint32_t)(task & 3u);
-}
+// What only the submitter needs to know of the task in a slot.
+typedef struct slip__slot_note_t {
+  slip_task_t last_consumer;          // the task that linked here last: keeps a pair of tasks to one edge
+  slip__argument_block_t *arguments;  // NULL: the slot's own
+  uint64_t edges_end;                 // the ring's edge position after this task's edges
+  const char *file;                   // where the submit stands, for messages; any thread may read it while the task is in flight
+  uint32_t line;
+} slip__slot_note_t;
 
 // Acquire: pairs with the exchange in slip__complete; the task's results are visible.
 static inline bool slip__slot_is_closed(slip__slot_t *slot) {

@@ -18,34 +18,6 @@ static slip__slot_t *slip__submit_take_slot(slip__workspace_t *workspace, slip__
   return slip__ring_take_slot(ring);
 }
 
-static bool slip__submit_allocate_outputs(slip__workspace_t *workspace, const slip_submit_t *submit, slip_task_t task) {
-  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
-    if (submit->tensors[i].access != SLIP_ACCESS_OUT) continue;
-    slip_otensor_t *tensor = submit->tensors[i].tensor;
-    uint64_t bytes;
-    if (!slip__tensor_bytes(&tensor->view, &bytes) || !slip__heap_allocate(workspace, tensor, bytes, submit)) return false;
-    tensor->creator = task;
-  }
-  return true;
-}
-
-static void slip__submit_fill_arguments(slip__slot_t *slot, slip__ring_t *ring, const slip_submit_t *submit) {
-  slip_ktensor_t *tensors = slot->own_tensors;
-  uint64_t *scalars = slot->own_scalars;
-  slot->arguments = NULL;
-  if (submit->tensor_count > SLIP__SLOT_TENSORS || submit->scalar_count > SLIP__SLOT_SCALARS) {
-    slot->arguments = slip__ring_take_block(ring);
-    tensors = slot->arguments->arguments.tensors;
-    scalars = slot->arguments->arguments.scalars;
-  }
-  for (uint32_t i = 0; i < submit->tensor_count; ++i) tensors[i] = submit->tensors[i].tensor->view;
-  for (uint32_t i = 0; i < submit->scalar_count; ++i) scalars[i] = submit->scalars[i];
-  slot->tensors = tensors;
-  slot->scalars = scalars;
-  slot->tensor_count = (uint16_t)submit->tensor_count;
-  slot->scalar_count = (uint16_t)submit->scalar_count;
-}
-
 void *slip__element_address(const slip_ktensor_t *view, int64_t index) {
   int64_t offset = 0;
   for (uint32_t i = view->rank; i-- > 0;) {
@@ -64,81 +36,102 @@ static void slip__submit_fill_predicate(slip__slot_t *slot, const slip_predicate
   slot->predicate_address = slip__element_address(&predicate->tensor->view, predicate->index);
 }
 
-// The list that the dependency map gets. A |no_dep| argument keeps the edge to its creator: that becomes an explicit dependency.
-static uint32_t slip__submit_accesses(slip__slot_t *slot, const slip_submit_t *submit, slip_ktensor_t *predicate_view,
-                                      slip__access_t *accesses, slip_task_t *creators, uint32_t *out_creator_count) {
-  uint32_t count = 0, creator_count = 0;
-  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
-    const slip_oarg_t *argument = &submit->tensors[i];
-    if (argument->access == SLIP_ACCESS_NO_DEP) {
-      if (argument->tensor->creator) creators[creator_count++] = argument->tensor->creator;
-      continue;
+// One tensor of a task: checked, allocated if it is an output, copied to |to|, and noted for the dependency map. False: the error is
+// latched.
+static inline bool slip__submit_tensor(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index, slip_task_t task,
+                                       slip_ktensor_t *to, slip__access_t *access) {
+  const slip_oarg_t *argument = &submit->tensors[index];
+  slip_otensor_t *tensor = argument->tensor;
+  uint64_t bytes = 0;
+  if (__builtin_expect(argument->access == SLIP_ACCESS_OUT, 0)) {
+    if (!slip__check_argument(workspace, submit, index) || !slip__tensor_bytes(&tensor->view, &bytes) ||
+        !slip__heap_allocate(workspace, tensor, bytes, submit)) {
+      return false;
     }
-    accesses[count].view = &slot->tensors[i];
-    accesses[count].storage = argument->tensor->storage;
-    accesses[count].access = argument->access;
-    ++count;
+    tensor->creator = task;
+  } else if (__builtin_expect(!slip__check_is_simple(workspace, argument, &bytes), 0)) {
+    if (!slip__check_argument(workspace, submit, index)) return false;
   }
-  if (submit->predicate) {
-    *predicate_view = submit->predicate->tensor->view;
-    accesses[count].view = predicate_view;
-    accesses[count].storage = submit->predicate->tensor->storage;
-    accesses[count].access = SLIP_ACCESS_IN;
-    ++count;
-  }
-  *out_creator_count = creator_count;
-  return count;
+  *to = tensor->view;
+  access->view = to;
+  access->storage = tensor->storage;
+  access->bytes = bytes;
+  access->access = argument->access;
+  return true;
 }
 
-// Explicit dependencies, of |submit| or (NULL) of a join, must name tasks of this run; 0 names none.
-static bool slip__submit_check_deps(slip__workspace_t *workspace, const slip_submit_t *submit, const slip_task_t *deps,
-                                    uint32_t dep_count) {
-  for (uint32_t i = 0; i < dep_count; ++i) {
-    const slip__ring_t *ring = &workspace->rings[slip__task_ring(deps[i])];
-    uint64_t sequence = slip__task_sequence(deps[i]);
-    if (deps[i] == 0 || (sequence >= ring->base && sequence < ring->next)) continue;
-    slip_status_t status = SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
-                                       "dependency %" PRIu32 " names task 0x%" PRIx64
-                                       ", which this run has not submitted; pass what submit() or join() returned",
-                                       i, deps[i]);
-    slip__workspace_fail(workspace, submit ? slip__fault_at_submit(workspace, submit, status) : slip__fault_here(workspace, status));
-    return false;
+// The tensors of a task and, if there is one, of its predicate. What the map needs to know goes to |workspace->accesses|; a |no_dep|
+// argument keeps the edge to its creator: that becomes an explicit dependency. False: the error is latched.
+static inline bool slip__submit_fill_tensors(slip__workspace_t *workspace, const slip_submit_t *submit, slip_task_t task,
+                                             slip_ktensor_t *tensors, uint32_t *out_access_count, slip_task_t *deps,
+                                             uint32_t *inout_dep_count) {
+  const slip_object_t *object = workspace->run->object;
+  const slip_object_param_t *params = object->kernel_params ? object->kernel_params[submit->kernel] : NULL;
+  slip__symbols_t symbols;
+  symbols.known = 0;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
+    if (!slip__submit_tensor(workspace, submit, i, task, &tensors[i], &workspace->accesses[count])) return false;
+    if ((params || submit->tensors[i].tensor->depth == SLIP_OTENSOR_READ_ONLY) &&
+        !slip__check_declaration(workspace, submit, i, params, &symbols)) {
+      return false;
+    }
+    if (__builtin_expect(submit->tensors[i].access != SLIP_ACCESS_NO_DEP, 1)) {
+      ++count;
+    } else if (submit->tensors[i].tensor->creator) {
+      deps[(*inout_dep_count)++] = submit->tensors[i].tensor->creator;
+    }
   }
+  if (__builtin_expect(submit->predicate != NULL, 0)) {
+    workspace->predicate_view = submit->predicate->tensor->view;
+    workspace->accesses[count++] =
+        (slip__access_t){.view = &workspace->predicate_view, .storage = submit->predicate->tensor->storage, .access = SLIP_ACCESS_IN};
+  }
+  *out_access_count = count;
   return true;
 }
 
 slip_task_t slip__orch_submit(slip_orch_t *o, const slip_submit_t *submit) {
   slip__workspace_t *workspace = (slip__workspace_t *)o;
   if (__builtin_expect(slip__workspace_failed(workspace), 0)) return 0;
-  if (!slip__submit_check(workspace, submit) || !slip__submit_check_deps(workspace, submit, submit->deps, submit->dep_count)) return 0;
+  const slip_object_kernel_t *kernel = slip__check_submit(workspace, submit);
+  if (__builtin_expect(!kernel, 0)) return 0;
   slip__release_held(workspace);
 
   uint32_t index = slip__workspace_ring_of(workspace->depth);
   slip__ring_t *ring = &workspace->rings[index];
   slip__slot_t *slot = slip__submit_take_slot(workspace, ring, index);
   slip_task_t task = slip__task_pack(ring->next, index);
-  if (!slip__submit_allocate_outputs(workspace, submit, task)) {
+  slip_ktensor_t *tensors = submit->tensor_count == 1 ? &slot->first_tensor : slot->own_tensors;
+  uint64_t *scalars = slot->own_scalars;
+  slip__argument_block_t *block = NULL;
+  if (__builtin_expect(submit->tensor_count > SLIP__SLOT_TENSORS || submit->scalar_count > SLIP__SLOT_SCALARS, 0)) {
+    block = slip__ring_take_block(ring);
+    tensors = block->arguments.tensors;
+    scalars = block->arguments.scalars;
+  }
+  slip__slot_note_t *note = slip__ring_note(ring, ring->next);
+  note->arguments = block;
+  note->file = submit->file;
+  note->line = submit->line;
+
+  slip_task_t deps[SLIP_TASK_MAX_DEPS + SLIP_KERNEL_MAX_TENSORS];
+  uint32_t access_count, dep_count = 0;
+  for (; dep_count < submit->dep_count; ++dep_count) deps[dep_count] = submit->deps[dep_count];
+  if (__builtin_expect(!slip__submit_fill_tensors(workspace, submit, task, tensors, &access_count, deps, &dep_count), 0)) {
     slip__ring_give_slot(ring);
     return 0;
   }
-  slip__submit_fill_arguments(slot, ring, submit);
-  slip__submit_fill_predicate(slot, submit->predicate);
-  const slip_object_kernel_t *kernel = &workspace->run->object->kernels[submit->kernel];
-  slot->run = kernel->run;
-  slot->scratch_bytes = kernel->scratch_bytes;
+  for (uint32_t i = 0; i < submit->scalar_count; ++i) scalars[i] = submit->scalars[i];
+  slot->tensors = tensors;
+  slot->scalars = scalars;
+  slot->kernel = kernel;
   slot->block_count = submit->block_count ? submit->block_count : 1;
-  slot->flags = submit->flags;
+  slot->flags = (uint8_t)submit->flags;
   slot->workspace = workspace;
   slot->depth = (uint16_t)workspace->depth;
-  slot->kernel = submit->kernel;
-  slot->line = submit->line;
-  slot->file = submit->file;
-
-  slip_task_t deps[SLIP_TASK_MAX_DEPS + SLIP_KERNEL_MAX_TENSORS];
-  uint32_t creator_count;
-  uint32_t access_count = slip__submit_accesses(slot, submit, &workspace->predicate_view, workspace->accesses, deps, &creator_count);
-  for (uint32_t i = 0; i < submit->dep_count; ++i) deps[creator_count + i] = submit->deps[i];
-  slip__dispatch(workspace, slot, task, access_count, deps, creator_count + submit->dep_count);
+  slip__submit_fill_predicate(slot, submit->predicate);
+  slip__dispatch(workspace, slot, task, access_count, deps, dep_count);
   return task;
 }
 
@@ -152,20 +145,19 @@ slip_task_t slip__orch_join(slip_orch_t *o, const slip_task_t *deps, uint32_t de
     slip__workspace_fail(workspace, slip__fault_here(workspace, status));
     return 0;
   }
-  if (!slip__submit_check_deps(workspace, NULL, deps, dep_count)) return 0;
+  if (!slip__check_deps(workspace, NULL, deps, dep_count)) return 0;
   slip__release_held(workspace);
   uint32_t index = slip__workspace_ring_of(workspace->depth);
   slip__ring_t *ring = &workspace->rings[index];
   slip__slot_t *slot = slip__submit_take_slot(workspace, ring, index);
   slip_task_t task = slip__task_pack(ring->next, index);
-  slot->run = NULL;
-  slot->arguments = NULL;
+  slip__ring_note(ring, ring->next)->arguments = NULL;
+  slot->kernel = NULL;
   slot->predicate_op = 0;
   slot->block_count = 1;
   slot->flags = 0;
   slot->workspace = workspace;
   slot->depth = (uint16_t)workspace->depth;
-  slot->kernel = SLIP__NO_KERNEL;
   slip__dispatch(workspace, slot, task, 0, deps, dep_count);
   return task;
 }

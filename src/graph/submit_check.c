@@ -7,6 +7,10 @@
 #include "graph/schedule.h"
 #include "slipstream/signature.h"
 
+#define SLIP__DTYPE_SIZE(name, text, number, bytes, kind, dl_code, dl_bits, dl_lanes) [number] = (bytes),
+const uint8_t slip__dtype_sizes[256] = {SLIP_DTYPE_TABLE(SLIP__DTYPE_SIZE)};
+#undef SLIP__DTYPE_SIZE
+
 #define SLIP__REFUSE(workspace, submit, code, ...) slip__refuse((workspace), (submit), SLIP_STATUS((code), __VA_ARGS__))
 
 __attribute__((noinline, cold)) static bool slip__refuse(slip__workspace_t *workspace, const slip_submit_t *submit, slip_status_t status) {
@@ -57,11 +61,6 @@ static bool slip__view_in_storage(const slip_otensor_t *tensor) {
          (uint64_t)high <= tensor->storage_bytes;
 }
 
-static bool slip__tensor_is_stale(const slip__workspace_t *workspace, const slip_otensor_t *tensor) {
-  if (tensor->generation == 0) return false;  // a boundary tensor
-  return tensor->depth > workspace->depth || workspace->scopes[tensor->depth].generation != tensor->generation;
-}
-
 // |position| names the argument, or is -1 for the predicate.
 static bool slip__check_existing(slip__workspace_t *workspace, const slip_submit_t *submit, const slip_otensor_t *tensor, int position) {
   const slip_ktensor_t *view = &tensor->view;
@@ -90,7 +89,7 @@ static bool slip__check_existing(slip__workspace_t *workspace, const slip_submit
   return true;
 }
 
-static bool slip__check_argument(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index) {
+bool slip__check_argument(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index) {
   const slip_oarg_t *argument = &submit->tensors[index];
   if (!argument->tensor) {
     return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK, "tensor %" PRIu32 " is NULL", index);
@@ -174,17 +173,11 @@ static bool slip__check_read_only(slip__workspace_t *workspace, const slip_submi
                       index);
 }
 
-static bool slip__check_arguments(slip__workspace_t *workspace, const slip_submit_t *submit) {
-  const slip_object_t *object = workspace->run->object;
-  const slip_object_param_t *params = object->kernel_params ? object->kernel_params[submit->kernel] : NULL;
-  int64_t bound[SLIP_KERNEL_MAX_TENSORS * SLIP_MAX_RANK];
-  uint32_t known = 0;
-  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
-    const slip_object_param_t *param = params ? &params[i] : NULL;
-    if (!slip__check_argument(workspace, submit, i) || !slip__check_read_only(workspace, submit, i, param)) return false;
-    if (param && !slip__check_declared(workspace, submit, i, param, bound, &known)) return false;
-  }
-  return true;
+bool slip__check_declaration(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index, const slip_object_param_t *params,
+                             slip__symbols_t *symbols) {
+  const slip_object_param_t *param = params ? &params[index] : NULL;
+  if (!slip__check_read_only(workspace, submit, index, param)) return false;
+  return !param || slip__check_declared(workspace, submit, index, param, symbols->bound, &symbols->known);
 }
 
 static bool slip__dtype_is_integer(uint8_t dtype) {
@@ -260,10 +253,40 @@ static bool slip__check_counts(slip__workspace_t *workspace, const slip_submit_t
   return true;
 }
 
-bool slip__submit_check(slip__workspace_t *workspace, const slip_submit_t *submit) {
-  if (!slip__check_counts(workspace, submit)) return false;
-  if (!slip__check_arguments(workspace, submit)) return false;
-  return !submit->predicate || slip__check_predicate(workspace, submit);
+bool slip__check_deps(slip__workspace_t *workspace, const slip_submit_t *submit, const slip_task_t *deps, uint32_t dep_count) {
+  for (uint32_t i = 0; i < dep_count; ++i) {
+    const slip__ring_t *ring = &workspace->rings[slip__task_ring(deps[i])];
+    uint64_t sequence = slip__task_sequence(deps[i]);
+    if (deps[i] == 0 || (sequence >= ring->base && sequence < ring->next)) continue;
+    slip_status_t status = SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                                       "dependency %" PRIu32 " names task 0x%" PRIx64
+                                       ", which this run has not submitted; pass what submit() or join() returned",
+                                       i, deps[i]);
+    slip__workspace_fail(workspace, submit ? slip__fault_at_submit(workspace, submit, status) : slip__fault_here(workspace, status));
+    return false;
+  }
+  return true;
+}
+
+// All rules but those of the tensors in one expression; the sentences are made by slip__check_counts.
+const slip_object_kernel_t *slip__check_submit(slip__workspace_t *workspace, const slip_submit_t *submit) {
+  const slip_object_t *object = workspace->run->object;
+  if (__builtin_expect(submit->struct_size < sizeof(slip_submit_t) || submit->kernel >= object->kernel_count, 0)) {
+    (void)slip__check_counts(workspace, submit);
+    return NULL;
+  }
+  const slip_object_kernel_t *kernel = &object->kernels[submit->kernel];
+  bool plain = (submit->tensor_count == kernel->tensor_count) & (submit->tensor_count <= SLIP_KERNEL_MAX_TENSORS) &
+               (submit->scalar_count == kernel->scalar_count) & (submit->scalar_count <= SLIP_KERNEL_MAX_SCALARS) &
+               (submit->tensors != NULL) & (submit->scalars != NULL) & (submit->dep_count == 0) & (submit->core <= SLIP_CORE_MIXED) &
+               (submit->flags == 0) & (submit->block_count <= SLIP_TASK_MAX_BLOCKS) & (kernel->scratch_bytes == 0) &
+               (submit->predicate == NULL);
+  if (__builtin_expect(plain, 1)) return kernel;
+  if (!slip__check_counts(workspace, submit) || !slip__check_deps(workspace, submit, submit->deps, submit->dep_count) ||
+      (submit->predicate && !slip__check_predicate(workspace, submit))) {
+    return NULL;
+  }
+  return kernel;
 }
 
 __attribute__((noinline, cold)) static bool slip__refuse_element(slip__workspace_t *workspace, slip_status_t status) {

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/checked.h"
+#include "graph/link.h"
 #include "graph/orch.h"
 #include "graph/schedule.h"
 #include "os/memory.h"
@@ -19,7 +20,8 @@ static bool slip__workspace_add(uint64_t *inout_total, uint64_t count, uint64_t 
 }
 
 typedef struct slip__workspace_layout_t {
-  uint64_t slots[SLIP__RING_COUNT], order[SLIP__RING_COUNT], blocks[SLIP__RING_COUNT], heap[SLIP__RING_COUNT], edges[SLIP__RING_COUNT];
+  uint64_t slots[SLIP__RING_COUNT], notes[SLIP__RING_COUNT], order[SLIP__RING_COUNT], blocks[SLIP__RING_COUNT], heap[SLIP__RING_COUNT],
+      edges[SLIP__RING_COUNT];
   uint64_t map, map_capacity;
   uint64_t total;
 } slip__workspace_layout_t;
@@ -29,6 +31,7 @@ static bool slip__workspace_plan(const slip__workspace_options_t *options, slip_
   bool fits = true;
   for (uint32_t i = 0; i < SLIP__RING_COUNT && fits; ++i) {
     fits = slip__workspace_add(&layout->total, options->task_window[i], sizeof(slip__slot_t), &layout->slots[i]) &&
+           slip__workspace_add(&layout->total, options->task_window[i], sizeof(slip__slot_note_t), &layout->notes[i]) &&
            slip__workspace_add(&layout->total, options->task_window[i], 2 * sizeof(uint32_t), &layout->order[i]) &&
            slip__workspace_add(&layout->total, options->task_window[i], sizeof(slip__argument_block_t), &layout->blocks[i]) &&
            slip__workspace_add(&layout->total, options->heap_bytes[i], 1, &layout->heap[i]) &&
@@ -59,6 +62,7 @@ static void slip__workspace_place(slip__workspace_t *workspace, const slip__work
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) {
     slip__ring_t *ring = &workspace->rings[i];
     ring->slots = (slip__slot_t *)(base + layout->slots[i]);
+    ring->notes = (slip__slot_note_t *)(base + layout->notes[i]);
     ring->order = (uint32_t *)(base + layout->order[i]);
     ring->free_slots = ring->order + options->task_window[i];
     ring->mask = options->task_window[i] - 1;
@@ -68,6 +72,8 @@ static void slip__workspace_place(slip__workspace_t *workspace, const slip__work
     ring->edges = (slip__edge_t *)(base + layout->edges[i]);
     ring->edge_capacity = options->dependency_pool[i];
     ring->next = 1;  // a handle is never 0
+    ring->retired_task = &workspace->linker.producers.retired[i];
+    *ring->retired_task = slip__task_pack(1, i);
   }
 }
 
@@ -88,6 +94,8 @@ slip_status_t slip__workspace_create(slip__engine_t *engine, const slip__workspa
   workspace->orch.api = &slip__orch_api;
   workspace->budget_bytes = options->budget_bytes;
   workspace->reserved_bytes = (size_t)layout.total;
+  workspace->linker.workspace = workspace;
+  workspace->linker.producers.drain = slip__linker_drain;
   slip__workspace_place(workspace, options, &layout);
   slip__region_map_initialize(&workspace->map, (char *)memory + layout.map, (uint32_t)layout.map_capacity);
   slip_status_t status = slip__engine_take_seat(engine, &workspace->seat);

@@ -10,12 +10,15 @@
 #define SLIP__MAX_SCOPE_DEPTH 255
 #define SLIP__MAX_ACCESSES    (SLIP_KERNEL_MAX_TENSORS + 1)  // the arguments and the predicate
 
-// What the dependency map is told of one argument.
-typedef struct slip__access_t {
-  const slip_ktensor_t *view;
-  const void *storage;
-  uint32_t access;  // slip_access_e
-} slip__access_t;
+// The task being submitted: edges 0 .. |count| to what it waits for.
+typedef struct slip__linker_t {
+  slip__producers_t producers;  // first: its drain gets the linker by its address
+  slip__workspace_t *workspace;
+  slip__slot_t *slot;
+  slip__ring_t *ring;    // the task's
+  uint64_t first_extra;  // position in the ring's edge pool
+  uint32_t count;
+} slip__linker_t;
 
 typedef struct slip__scope_t {
   uint32_t generation;
@@ -57,6 +60,7 @@ struct slip__workspace_t {
   slip_task_t held_task;
   uint32_t held_access_count;
   slip__access_t accesses[SLIP__MAX_ACCESSES];  // of the task being submitted, or held
+  slip__linker_t linker;
   slip__region_map_t map;
   slip__ring_t rings[SLIP__RING_COUNT];
   slip__scope_t scopes[SLIP__MAX_SCOPE_DEPTH + 1];

@@ -177,18 +177,16 @@ void slip__replay_bind(slip__replay_t *replay, const slip_otensor_t *tensors, co
 
 // --- Nodes and lanes ----------------------------------------------------------------------------------------------------------------
 
-static void slip__instance_slot(slip__replay_t *replay, const slip__definition_node_t *node, const slip__replay_node_t *made) {
+static void slip__instance_slot(slip__replay_t *replay, const slip_object_t *object, const slip__definition_node_t *node,
+                                const slip__replay_node_t *made) {
   slip__slot_t *slot = &replay->slots[made->slot];
-  slot->run = made->run;
+  slot->kernel = node->kernel == SLIP__NONE ? NULL : &object->kernels[node->kernel];
   slot->tensors = made->arguments;
   slot->scalars = (const uint64_t *)(const void *)(made->arguments + node->tensor_count);
-  slot->tensor_count = (uint16_t)node->tensor_count;
-  slot->scalar_count = (uint16_t)node->scalar_count;
   slot->block_count = node->block_count;
-  slot->scratch_bytes = made->scratch_bytes;
-  slot->flags = node->flags | SLIP__SLOT_OF_NODE;
-  slot->kernel = node->kernel;
-  slot->line = (uint32_t)(node - slip__definition_nodes(replay->block));
+  slot->flags = (uint8_t)(node->flags | SLIP__SLOT_OF_NODE);
+  slot->node_kernel = node->kernel;
+  slot->node_index = (uint32_t)(node - slip__definition_nodes(replay->block));
   slot->node = (slip__slot_t *)((uintptr_t)made | SLIP__ITEM_NODE);
   if (node->predicate == SLIP__NONE) return;
   const slip__definition_predicate_t *predicate = &slip__definition_predicates(replay->block)[node->predicate];
@@ -229,7 +227,7 @@ static void slip__instance_nodes(slip__replay_t *replay, const slip_object_t *ob
     }
     if (slip__node_needs_slot(node)) {
       made->slot = slot++;
-      slip__instance_slot(replay, node, made);
+      slip__instance_slot(replay, object, node, made);
     }
   }
   for (uint32_t i = 0; i < block->node_count; ++i) {  // in the recorded order: what was submitted first is started first

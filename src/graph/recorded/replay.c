@@ -111,7 +111,7 @@ static inline slip__replay_node_t *slip__node_release(slip__replay_t *replay, sl
       next = consumer;
     }
   }
-  if (queued) slip__wake_workers(engine, queued);
+  if (queued) slip__wake_for_queued(engine, seat, queued);
   return next;
 }
 
@@ -154,7 +154,7 @@ static slip__slot_t *slip__replay_start_dynamic(slip__replay_t *replay, slip__se
   uint32_t others = replay->root_count - 1;
   // The first root runs last here, and nothing can be over before it has: the rest may be read until then.
   for (uint32_t i = 1; i <= others; ++i) slip__make_ready(seat, slip__node_item(&replay->nodes[replay->roots[i]]));
-  if (others) slip__wake_workers(replay->engine, others);
+  if (others) slip__wake_for_queued(replay->engine, seat, others);
   return slip__replay_chain(replay->engine, seat, first);
 }
 
@@ -286,7 +286,7 @@ static slip__slot_t *slip__replay_start_planned(slip__replay_t *replay, slip__se
   for (uint32_t i = 1; i < count; ++i) {
     if (replay->lanes[i].count) slip__lane_queue(seat, &replay->lanes[i]);
   }
-  if (others) slip__wake_workers(replay->engine, others);
+  if (others) slip__wake_for_queued(replay->engine, seat, others);
   slip__slot_t *next = slip__replay_sweep(replay, seat, 0);
   atomic_fetch_sub_explicit(&replay->users, 1, memory_order_acq_rel);
   return next;
