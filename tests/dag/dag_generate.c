@@ -70,10 +70,13 @@ static bool draw_intermediate(dag_draw_t *draw, uint8_t *out) {
   dag_program_t *program = draw->program;
   uint32_t ring = draw->depth < 3 ? draw->depth : 3;
   uint8_t dtype = random_dtype(draw), rank = (uint8_t)(1 + below(draw, 2));
-  int32_t dims[3] = {1 + below(draw, 4), 1 + below(draw, 8), 1};
+  int32_t dims[3] = {1 + below(draw, 4), 1 + below(draw, 8), 1}, size = dag_dtype_bytes(dtype);
   if (one_in(draw, 40)) dims[0] = 0;
-  uint32_t bytes = 256;  // at most: 4 * 8 * 8
-  if (program->buffer_count == DAG_BUFFERS || program->bytes + 256 > DAG_BYTES) return false;
+  if (one_in(draw, 3)) dims[0] = (int32_t)program->heap / (rank == 1 ? 4 : 4 * dims[1]) / size;  // as much as may be
+  if (dims[0] * size * (rank == 1 ? 1 : dims[1]) > 256) dims[0] = 1;
+  uint32_t bytes = (uint32_t)(dims[0] * size * (rank == 1 ? 1 : dims[1]));
+  bytes = bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
+  if (program->buffer_count == DAG_BUFFERS || program->bytes + 256 > DAG_BYTES || bytes > program->heap / 4) return false;
   if (draw->heap_used[ring] + bytes > program->heap / 2) return false;
   draw->heap_used[ring] += bytes;
   *out = add_buffer(draw, dtype, rank, dims);
@@ -193,7 +196,10 @@ static dag_view_t windows(dag_draw_t *draw, uint8_t buffer) {
 
 static dag_view_t draw_view(dag_draw_t *draw, uint8_t buffer, bool reads) {
   dag_program_t *program = draw->program;
-  if (program->simple) return one_in(draw, 12) ? whole(program, buffer) : tile(draw, buffer, 0);
+  if (program->simple) {
+    if (one_in(draw, 12)) return whole(program, buffer);
+    return program->simple == DAG_SLICES ? slices(draw, buffer) : tile(draw, buffer, program->simple == DAG_HALOS && reads);
+  }
   if (draw->seen_count && one_in(draw, 3)) {
     dag_view_t again = draw->seen[below(draw, (int32_t)draw->seen_count)];
     if (again.buffer == buffer) return again;
@@ -363,20 +369,21 @@ static void end(dag_draw_t *draw) {
 }
 
 void dag_generate(uint64_t seed, dag_program_t *out) {
-  static const uint32_t windows_of[5] = {4, 8, 16, 64, 1024}, pools[4] = {8, 16, 64, 4096}, heaps[4] = {1024, 2048, 8192, 1 << 20};
+  static const uint32_t windows_of[5] = {4, 8, 16, 64, 1024}, pools[4] = {8, 16, 64, 4096}, heaps[4] = {512, 1024, 2048, 1 << 20};
   dag_draw_t draw = {.program = out, .random = seed};
   memset(out, 0, sizeof(*out));
   out->seed = seed;
-  out->simple = one_in(&draw, 5);
+  out->simple = (uint8_t)(one_in(&draw, 4) ? 1 + below(&draw, 3) : DAG_NOT_SIMPLE);
   out->elements = !out->simple && one_in(&draw, 6);
   out->window = windows_of[below(&draw, 5)];
   out->pool = pools[below(&draw, 4)];
   out->heap = heaps[below(&draw, 4)];
   for (int axis = 0; axis < 3; ++axis) draw.tile[axis] = 1 + below(&draw, 4);
   add_storages(&draw);
+  bool nested = one_in(&draw, 4);
   int32_t steps = 2 + below(&draw, one_in(&draw, 3) ? 70 : 25);
   for (int32_t i = 0; i < steps && out->op_count < DAG_OPS - DAG_DEPTH - 2; ++i) {
-    int32_t what = below(&draw, 24);
+    int32_t what = below(&draw, nested ? 8 : 24);
     if (what == 0 && draw.depth < DAG_DEPTH) {
       begin(&draw);
     } else if (what == 1 && draw.depth > 0) {

@@ -63,12 +63,15 @@ typedef struct dag_buffer_t {
   int32_t dims[3];
 } dag_buffer_t;
 
+// Programs whose views are plain boxes of their buffer.
+typedef enum dag_simple_e { DAG_NOT_SIMPLE, DAG_TILES, DAG_HALOS, DAG_SLICES } dag_simple_e;
+
 typedef struct dag_program_t {
   uint64_t seed;
   uint32_t storage_count, buffer_count, op_count;
   int32_t bytes;
-  bool simple;    // tiles of one size each: nothing but what conflicts may be ordered
-  bool elements;  // reads or writes elements: PROGRAM
+  uint8_t simple;  // dag_simple_e: nothing but what conflicts may be ordered
+  bool elements;   // reads or writes elements: PROGRAM
   uint32_t window, heap, pool;
   dag_buffer_t buffers[DAG_BUFFERS];
   dag_op_t ops[DAG_OPS];

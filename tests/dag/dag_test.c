@@ -123,19 +123,25 @@ static void run_rounds(const way_t *way, const dag_program_t *program, const dag
   slip__workspace_destroy(workspace);
 }
 
-static int32_t draw_held(const way_t *way, const dag_program_t *program, const dag_facts_t *facts) {
-  if (!way->held || program->elements || program->op_count == 0 || program->op_count > HOLD_OPS) return -1;
-  uint32_t index = (uint32_t)(way->random % program->op_count);
-  const dag_op_t *op = &program->ops[index];
-  return op->what == DAG_TASK && !op->gang && !facts->skipped[index] ? (int32_t)index : -1;
+// The first task from op |from| on that can be held; -1: none.
+static int32_t find_held(const dag_program_t *program, const dag_facts_t *facts, uint32_t from) {
+  for (uint32_t i = 0; i < program->op_count; ++i) {
+    uint32_t index = (from + i) % program->op_count;
+    if (program->ops[index].what == DAG_TASK && !program->ops[index].gang && !facts->skipped[index]) return (int32_t)index;
+  }
+  return -1;
 }
 
 // What had to run beside the held task and did not may have been kept off by the machine: asked again, it must.
-static void run_held(const way_t *way, const dag_program_t *program, const dag_facts_t *facts, dag_outcome_t *out) {
-  dag_how_t how = {.engine = way->campaign->engines[HOLD_ENGINE], .hold = draw_held(way, program, facts)};
+static void run_held(const way_t *way, const dag_program_t *program, const dag_facts_t *facts, uint32_t number, dag_outcome_t *out) {
+  if (!(way->held || program->simple) || program->elements || program->op_count > HOLD_OPS) return;
+  uint32_t from = (uint32_t)(way->random >> (16 * number) & 0xffff);
+  dag_how_t how = {.engine = way->campaign->engines[HOLD_ENGINE], .hold = find_held(program, facts, from)};
   if (how.hold < 0) return;
   run_once(program, facts, how, out);
   for (int again = 0; again < 2 && program->simple && out->overordered && !out->failed; ++again) run_once(program, facts, how, out);
+  atomic_fetch_add(&way->campaign->held, out->held);
+  atomic_fetch_add(&way->campaign->overordered, out->overordered);
   if (!program->simple || out->overordered == 0 || out->failed) return;
   out->failed = true;
   (void)snprintf(out->why, sizeof(out->why), "%u of %u tasks waited for task %u, which has nothing to do with them", out->overordered,
@@ -146,11 +152,7 @@ static void run_all_ways(const way_t *way, const dag_program_t *program, const d
   memset(out, 0, sizeof(*out));
   if (way->serial) run_once(program, facts, (dag_how_t){.engine = way->campaign->engines[0], .hold = -1}, out);
   if (!out->failed) run_rounds(way, program, facts, out);
-  dag_outcome_t held = {0};
-  if (!out->failed) run_held(way, program, facts, &held);
-  if (held.failed) *out = held;
-  atomic_fetch_add(&way->campaign->held, held.held);
-  atomic_fetch_add(&way->campaign->overordered, held.overordered);
+  for (uint32_t i = 0; i < 3 && !out->failed; ++i) run_held(way, program, facts, i, out);
 }
 
 static bool still_fails(void *user, const dag_program_t *program) {
