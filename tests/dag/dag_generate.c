@@ -17,6 +17,7 @@ typedef struct dag_draw_t {
   dag_view_t seen[16];        // views to be repeated exactly
   uint32_t seen_count;
   int32_t tile[3];
+  bool nested;  // scopes come and go, and their memory with them
 } dag_draw_t;
 
 static int32_t below(dag_draw_t *draw, int32_t n) {
@@ -253,6 +254,8 @@ static dag_view_t draw_view(dag_draw_t *draw, uint8_t buffer, bool reads) {
 // --- Tasks --------------------------------------------------------------------------------------------------------------------------
 
 static uint8_t some_buffer(dag_draw_t *draw) {
+  int32_t storages = (int32_t)draw->program->storage_count, visible = (int32_t)draw->visible_count;
+  if (draw->nested && visible > storages && one_in(draw, 2)) return draw->visible[storages + below(draw, visible - storages)];
   return draw->visible[below(draw, (int32_t)draw->visible_count)];
 }
 
@@ -331,7 +334,7 @@ static void draw_task(dag_draw_t *draw) {
   }
   op->long_scalars = one_in(draw, 8);
   op->delay = one_in(draw, 4) ? (uint32_t)below(draw, 3000) : (uint32_t)below(draw, 50);
-  if (one_in(draw, 12)) op->delay = 100000 + (uint32_t)below(draw, 3);  // gives the core away
+  if (one_in(draw, draw->nested ? 4 : 12)) op->delay = 100000 + (uint32_t)below(draw, 3);  // gives the core away
   draw->handles[draw->handle_count++] = op->id;
 }
 
@@ -380,10 +383,11 @@ void dag_generate(uint64_t seed, dag_program_t *out) {
   out->heap = heaps[below(&draw, 4)];
   for (int axis = 0; axis < 3; ++axis) draw.tile[axis] = 1 + below(&draw, 4);
   add_storages(&draw);
-  bool nested = one_in(&draw, 4);
+  draw.nested = one_in(&draw, 4);
   int32_t steps = 2 + below(&draw, one_in(&draw, 3) ? 70 : 25);
   for (int32_t i = 0; i < steps && out->op_count < DAG_OPS - DAG_DEPTH - 2; ++i) {
-    int32_t what = below(&draw, nested ? 8 : 24);
+    int32_t what = below(&draw, draw.nested ? 8 : 24);
+    if (draw.nested && draw.depth > 2 && one_in(&draw, 3)) what = 1;
     if (what == 0 && draw.depth < DAG_DEPTH) {
       begin(&draw);
     } else if (what == 1 && draw.depth > 0) {

@@ -223,7 +223,8 @@ static void run_campaign(uint32_t client_count, uint64_t default_count, uint64_t
   campaign.until_ns = seconds ? slip__clock_now_ns() + seconds * UINT64_C(1000000000) / 2 : 0;
   pthread_mutex_init(&campaign.failing, NULL);
   for (uint32_t i = 0; i < ENGINES; ++i) {
-    slip__engine_options_t options = {.serial = i == 0, .thread_count = thread_counts[i], .scratch_bytes = 64};
+    slip__engine_options_t options = {
+        .serial = i == 0, .thread_count = thread_counts[i], .scratch_bytes = 64, .stall_timeout_ms = UINT32_MAX};
     SLIP_CHECK_OK(slip__engine_create(&options, &campaign.engines[i]));
   }
   watch();
