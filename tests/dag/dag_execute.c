@@ -32,6 +32,7 @@ typedef struct dag_run_t {
   // Of a held task: what may run meanwhile.
   bool beside[DAG_OPS];
   uint32_t beside_count;
+  uint32_t faulty;  // the op whose kernel reports a fault, or none
   _Atomic uint32_t beside_done;
   // The orchestration's.
   slip_otensor_t tensors[DAG_BUFFERS];
@@ -151,6 +152,10 @@ static void stir(const slip_kargs_t *args, slip_block_t block) {
     while (atomic_load(&record->begun) < block.count) (void)sched_yield();
   }
   if ((int32_t)index == run->how->hold && block.index == 0) hold(run);
+  if (index == run->faulty && block.index == 0) {
+    slip_kernel_fault(args, 9);
+    return;
+  }
   pass_time(op->delay);
   uint64_t hash = op->salt;
   for (uint32_t a = 0; a < args->tensor_count; ++a) {
@@ -318,14 +323,16 @@ static const slip_code_t fault_codes[DAG_FAULTS] = {SLIP_CODE_OK,
                                                     SLIP_CODE_GRAPH_SCOPE_DEADLOCK,
                                                     SLIP_CODE_GRAPH_HEAP_EXHAUSTED,
                                                     SLIP_CODE_GRAPH_INVALID_TASK,
-                                                    SLIP_CODE_GRAPH_INVALID_TASK};
+                                                    SLIP_CODE_GRAPH_INVALID_TASK,
+                                                    SLIP_CODE_GRAPH_KERNEL_FAULT};
 
 static void orchestrate(slip_orch_t *o, const slip_oargs_t *args) {
   dag_run_t *run = graph_test_user(args);
   orchestrating = true;
   for (uint32_t i = 0; i < args->tensor_count; ++i) run->tensors[i] = args->tensors[i];
   for (uint32_t i = 0; i < run->program->op_count; ++i) {
-    if (run->how->fault && run->how->fault_at == i && run->how->fault != DAG_FAULT_SCOPE_LEFT_OPEN) do_fault(run, o);
+    if (run->how->fault && run->how->fault_at == i && run->how->fault != DAG_FAULT_SCOPE_LEFT_OPEN && run->how->fault != DAG_FAULT_KERNEL)
+      do_fault(run, o);
     do_op(run, o, i);
   }
   if (run->how->fault == DAG_FAULT_SCOPE_LEFT_OPEN) slip_scope_begin(o, SLIP_SCOPE_MANUAL);
@@ -421,6 +428,10 @@ static void check_values(dag_run_t *run, bool all) {
 static void prepare(dag_run_t *run) {
   const dag_program_t *program = run->program;
   dag_fill(program, run->bytes);
+  run->faulty = DAG_OPS;
+  for (uint32_t i = program->op_count; run->how->fault == DAG_FAULT_KERNEL && i-- > run->how->fault_at;) {
+    if (program->ops[i].what == DAG_TASK && !run->facts->skipped[i]) run->faulty = i;
+  }
   for (uint32_t i = 0; i < program->op_count; ++i) atomic_store(&run->records[i].start, UINT64_MAX);
   if (run->how->hold < 0) return;
   for (uint32_t i = 0; i < program->op_count; ++i) {
@@ -447,6 +458,7 @@ void dag_execute(const dag_program_t *program, const dag_facts_t *facts, slip__w
   run.how = how;
   run.outcome = out;
   prepare(&run);
+  uint32_t fault = how->fault == DAG_FAULT_KERNEL && run.faulty == DAG_OPS ? DAG_NO_FAULT : how->fault;
   for (uint32_t i = 0; i < program->storage_count; ++i) {
     const dag_buffer_t *b = &program->buffers[i];
     int64_t dims[3] = {b->dims[0], b->dims[1], b->dims[2]};
@@ -455,14 +467,14 @@ void dag_execute(const dag_program_t *program, const dag_facts_t *facts, slip__w
   uint64_t before = slip__workspace_task_count(workspace);
   slip_status_t status = graph_test_run(&test, kernels, sizeof(kernels) / sizeof(kernels[0]), orchestrate, tensors, program->storage_count,
                                         &run, program->elements ? SLIP__RUN_PROGRAM : 0);
-  if (slip_status_code(status) != fault_codes[how->fault]) {
+  if (slip_status_code(status) != fault_codes[fault]) {
     char text[400];
     (void)slip_status_format(status, text, sizeof(text));
     complain(out, "the run ended with: %s", slip_status_is_ok(status) ? "OK, though a fault was put in" : text);
   }
   slip_status_free(status);
-  check_tasks(&run, how->fault == DAG_NO_FAULT, slip__workspace_task_count(workspace) - before);
+  check_tasks(&run, fault == DAG_NO_FAULT, slip__workspace_task_count(workspace) - before);
   check_order(&run);
   check_memory(&run);
-  check_values(&run, how->fault == DAG_NO_FAULT);
+  check_values(&run, fault == DAG_NO_FAULT);
 }

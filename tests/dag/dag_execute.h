@@ -16,6 +16,7 @@ typedef enum dag_fault_e {
   DAG_FAULT_HEAP,
   DAG_FAULT_SCOPE_LEFT_OPEN,
   DAG_FAULT_DEPENDENCY,
+  DAG_FAULT_KERNEL,  // the first task from |fault_at| on that runs reports it
   DAG_FAULTS
 } dag_fault_e;
 

@@ -73,7 +73,7 @@ static bool draw_intermediate(dag_draw_t *draw, uint8_t *out) {
   uint8_t dtype = random_dtype(draw), rank = (uint8_t)(1 + below(draw, 2));
   int32_t dims[3] = {1 + below(draw, 4), 1 + below(draw, 8), 1}, size = dag_dtype_bytes(dtype);
   if (one_in(draw, 40)) dims[0] = 0;
-  if (one_in(draw, 3)) dims[0] = (int32_t)program->heap / (rank == 1 ? 4 : 4 * dims[1]) / size;  // as much as may be
+  if (draw->nested || one_in(draw, 3)) dims[0] = (int32_t)program->heap / (rank == 1 ? 4 : 4 * dims[1]) / size;  // as much as may be
   if (dims[0] * size * (rank == 1 ? 1 : dims[1]) > 256) dims[0] = 1;
   uint32_t bytes = (uint32_t)(dims[0] * size * (rank == 1 ? 1 : dims[1]));
   bytes = bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
@@ -371,23 +371,29 @@ static void end(dag_draw_t *draw) {
   draw->visible_count = draw->visible_at[draw->depth--];
 }
 
+// Small steps up and down, so that the heap of a ring is soon full of scopes that have ended.
+static int32_t what_nested(dag_draw_t *draw) {
+  static const uint8_t drawn[10] = {0, 1, 1, 2, 3, 3, 5, 6, 6, 6};
+  if (draw->depth == 0 && one_in(draw, 2)) return 2;
+  return draw->depth > 2 && one_in(draw, 2) ? 1 : drawn[below(draw, 10)];
+}
+
 void dag_generate(uint64_t seed, dag_program_t *out) {
   static const uint32_t windows_of[5] = {4, 8, 16, 64, 1024}, pools[4] = {8, 16, 64, 4096}, heaps[4] = {512, 1024, 2048, 1 << 20};
   dag_draw_t draw = {.program = out, .random = seed};
   memset(out, 0, sizeof(*out));
   out->seed = seed;
+  draw.nested = one_in(&draw, 4);
   out->simple = (uint8_t)(one_in(&draw, 4) ? 1 + below(&draw, 3) : DAG_NOT_SIMPLE);
   out->elements = !out->simple && one_in(&draw, 6);
   out->window = windows_of[below(&draw, 5)];
   out->pool = pools[below(&draw, 4)];
-  out->heap = heaps[below(&draw, 4)];
+  out->heap = heaps[below(&draw, draw.nested ? 2 : 4)];
   for (int axis = 0; axis < 3; ++axis) draw.tile[axis] = 1 + below(&draw, 4);
   add_storages(&draw);
-  draw.nested = one_in(&draw, 4);
-  int32_t steps = 2 + below(&draw, one_in(&draw, 3) ? 70 : 25);
+  int32_t steps = 2 + below(&draw, draw.nested || one_in(&draw, 3) ? 70 : 25);
   for (int32_t i = 0; i < steps && out->op_count < DAG_OPS - DAG_DEPTH - 2; ++i) {
-    int32_t what = below(&draw, draw.nested ? 8 : 24);
-    if (draw.nested && draw.depth > 2 && one_in(&draw, 3)) what = 1;
+    int32_t what = draw.nested ? what_nested(&draw) : below(&draw, 24);
     if (what == 0 && draw.depth < DAG_DEPTH) {
       begin(&draw);
     } else if (what == 1 && draw.depth > 0) {
