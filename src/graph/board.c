@@ -12,7 +12,11 @@ void slip__board_initialize(slip__board_t *board) {
 }
 
 static void slip__board_lock(slip__board_t *board) {
-  while (atomic_exchange_explicit(&board->gang_lock, 1, memory_order_acquire)) slip__cpu_relax();
+  // Held for a few instructions; if it takes longer its holder has lost its core, perhaps to this thread.
+  for (uint32_t spins = 1; atomic_exchange_explicit(&board->gang_lock, 1, memory_order_acquire); ++spins) {
+    slip__cpu_relax();
+    if (spins % 64 == 0) slip__thread_yield();
+  }
 }
 static void slip__board_unlock(slip__board_t *board) {
   atomic_store_explicit(&board->gang_lock, 0, memory_order_release);

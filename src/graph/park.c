@@ -29,14 +29,33 @@ void slip__wake_submitter_slow(slip__seat_t *seat) {
   if (atomic_exchange_explicit(&seat->parked, 0, memory_order_acq_rel)) slip__futex_wake(&seat->parked, 1);
 }
 
+// How long this thread spins; 0: it has learnt nothing yet. It belongs to the thread, not to its seat: what it tells is who else wants the
+// core that the thread runs on.
+static _Thread_local uint32_t slip__spin_budget_ns;
+
+// True if it is time to sleep, because others want the core (a stretch of spinning took much longer than it does alone) or because the
+// budget is spent.
+static bool slip__spin_is_over(slip__idle_t *idle, uint64_t now) {
+  uint32_t budget = slip__spin_budget_ns ? slip__spin_budget_ns : SLIP__SPIN_NS;
+  bool shared = now - idle->looked_ns > SLIP__SPIN_STRETCH_NS;
+  uint32_t learnt = shared ? budget / 4 : budget + budget / 8;
+  if (learnt < SLIP__SPIN_LEAST_NS) learnt = SLIP__SPIN_LEAST_NS;
+  if (learnt > SLIP__SPIN_NS) learnt = SLIP__SPIN_NS;
+  slip__spin_budget_ns = learnt;
+  return shared || now - idle->since_ns > budget;
+}
+
 bool slip__idle_spin(slip__idle_t *idle) {
   // Each look at the queues takes their cache lines from the threads that fill them: look less often the longer nothing has come.
   uint32_t pauses = idle->rounds < 16 ? 1 : 16;
   for (uint32_t i = 0; i < pauses; ++i) slip__cpu_relax();
   if (++idle->rounds % 32 != 0) return false;
   uint64_t now = slip__clock_now_ns();
-  if (idle->since_ns == 0) idle->since_ns = now;
-  return now - idle->since_ns > SLIP__SPIN_NS;
+  if (idle->since_ns == 0) idle->since_ns = idle->looked_ns = now;
+  if (slip__spin_is_over(idle, now)) return true;
+  idle->looked_ns = now;
+  if (now - idle->since_ns > SLIP__SPIN_YIELD_NS) slip__thread_yield();
+  return false;
 }
 
 void slip__park_worker(slip__engine_t *engine, slip__seat_t *seat) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sleeping and waking.
 //
-// A worker without work spins for SLIP__SPIN_NS, then sleeps until a task is made ready. A submitter that waits for its run helps, then
-// spins, then sleeps until a task of its run ends. Neither may sleep through what it waits for:
+// A worker without work spins for at most SLIP__SPIN_NS, then sleeps until a task is made ready. A submitter that waits for its run helps,
+// then spins, then sleeps until a task of its run ends. Neither may sleep through what it waits for:
 //
 //   worker                                        whoever makes tasks ready
 //   parked = 1
@@ -26,6 +26,13 @@
 
 // A futex wake takes 12-36 us to arrive, so spinning about twice that long loses less than it saves.
 #define SLIP__SPIN_NS 60000u
+// Others may want the core: the host's own threads, another context's, another process. After SLIP__SPIN_YIELD_NS the spinner offers it at
+// every look at the clock (a few us apart). A look that comes SLIP__SPIN_STRETCH_NS late shows that somebody took it: then the thread
+// sleeps at once, and spins for a quarter of the time from now on, but for SLIP__SPIN_LEAST_NS at least; looks that come in time win it
+// back by eighths.
+#define SLIP__SPIN_YIELD_NS   10000u
+#define SLIP__SPIN_STRETCH_NS 100000u
+#define SLIP__SPIN_LEAST_NS   2000u
 
 // Wakes at most |count| sleeping workers.
 void slip__wake_workers_slow(slip__engine_t *engine, uint32_t count);
@@ -51,7 +58,8 @@ static inline void slip__wake_submitter(slip__seat_t *seat) {
 
 // How long a thread has been without work.
 typedef struct slip__idle_t {
-  uint64_t since_ns;  // 0: it has just begun
+  uint64_t since_ns;   // 0: it has just begun
+  uint64_t looked_ns;  // the last look at the clock
   uint32_t rounds;
 } slip__idle_t;
 // One round of waiting. True once the time for spinning is over.

@@ -1,31 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model of park.h/park.c: workers and a submitter fall asleep and are woken. Bounds: 2 workers, 1 submitter, 2 tasks, then the end of the
-// engine; with STORE_BUFFER 1 worker, and a buffer of one store for the two words that are stored and not exchanged.
+// engine; with STORE_BUFFER 1 worker, and a buffer of one store for the two words that are stored and not exchanged; with GANG 1 worker, and
+// the last task is a gang that needs the submitter's thread too.
 //
 //   here              code
 //   Worker            slip__worker_main: slip__help, else slip__park_worker (the spinning before it changes nothing)
 //   complete          slip__complete: |successors| closed by an exchange, slip__wake_submitter
 //   Submitter         slip__queue_push, slip__wake_workers; then waits without helping, as for a task that only others can run (a gang)
+//   gang              the gang's bit of the board: slip__board_open by the worker, slip__board_join by the submitter
 //   visible           slip__work_is_visible
 //   sleep             slip__futex_wait(&parked, 1): compares and falls asleep in one step
 //   the end           slip__engine_destroy: |stop|, then wakes
 //
-// Shown: nobody sleeps through a task, through the end of the task it waits for, or through the end of the engine; a wake that comes late
+// Shown: nobody sleeps through a task, through a gang that needs it, through the end of the task it waits for, or through the end of the engine; a wake that comes late
 // does no harm; a worker that goes back to work leaves no idle bit behind, which would draw a wake that another needs.
 // Not hidden: why the stores of |bottom| and of the submitter's |parked| are seq_cst. With STORE_BUFFER they reach memory later unless
 // that order empties the buffer.
 //
 // check: safety
 // check: STORE_BUFFER
+// check: GANG
 // mutant: BREAK_NO_LOOK                       the worker does not look again after it has set its bit
 // mutant: BREAK_NO_STOP_LOOK                  nor at |stop|
 // mutant: BREAK_BIT_LATE                      it sets the bit after it has looked
 // mutant: BREAK_WAKE_STAYS                    the waker does not clear |parked|
 // mutant: BREAK_NO_SUBMITTER_LOOK             the submitter does not look again
+// mutant: GANG BREAK_NO_GANG_WAKE             whoever opens a gang wakes workers only
+// mutant: GANG BREAK_NO_GANG_LOOK             the submitter does not look at the board again
 // mutant: STORE_BUFFER BREAK_PUSH_RELEASE     |bottom| by a release store
 // mutant: STORE_BUFFER BREAK_PARKED_RELEASE   the submitter's |parked| by a release store
 #define TASKS 2
-#ifdef STORE_BUFFER
+#if defined(STORE_BUFFER) || defined(GANG)
 #define WORKERS 1
 #else
 #define WORKERS 2
@@ -38,6 +43,12 @@ byte idle = 0;
 bool stop = false;
 bool parked[WORKERS + 1], asleep[WORKERS + 1];
 byte over = 0;
+#ifdef GANG
+bool gang = false, met = false;
+#define GANG_VISIBLE gang
+#else
+#define GANG_VISIBLE false
+#endif
 
 #ifdef STORE_BUFFER
 byte buffered_queue = 0;
@@ -122,6 +133,18 @@ inline park_worker() {
   parked[me] = false
 }
 
+inline wake_submitter() {
+  if
+  :: parked[SUBMITTER] ->
+    atomic { took = parked[SUBMITTER]; parked[SUBMITTER] = false }
+    if
+    :: took -> futex_wake(SUBMITTER); took = false
+    :: else
+    fi
+  :: else
+  fi
+}
+
 proctype Worker(byte me) {
   bool took;
   do
@@ -131,16 +154,19 @@ proctype Worker(byte me) {
     if
     :: took ->
       took = false;
-      closed++;
+#ifdef GANG
       if
-      :: parked[SUBMITTER] ->
-        atomic { took = parked[SUBMITTER]; parked[SUBMITTER] = false }
-        if
-        :: took -> futex_wake(SUBMITTER); took = false
-        :: else
-        fi
+      :: closed == TASKS - 1 ->
+        gang = true;
+#ifndef BREAK_NO_GANG_WAKE
+        wake_submitter();
+#endif
+        met  // the gang's blocks wait for each other
       :: else
-      fi
+      fi;
+#endif
+      closed++;
+      wake_submitter()
     :: else -> park_worker()
     fi
   od;
@@ -163,7 +189,10 @@ proctype Submitter() {
   }
   do
   :: closed == TASKS -> break
-  :: else ->
+#ifdef GANG
+  :: gang -> gang = false; met = true
+#endif
+  :: closed != TASKS && !GANG_VISIBLE ->
 #ifdef STORE_BUFFER
     atomic { !buffered_parked -> buffered_parked = true }
 #ifndef BREAK_PARKED_RELEASE
@@ -177,6 +206,9 @@ proctype Submitter() {
 #else
     if
     :: closed == TASKS
+#ifndef BREAK_NO_GANG_LOOK
+    :: GANG_VISIBLE
+#endif
     :: else ->
 #ifdef STORE_BUFFER
       !buffered_parked;  // a thread sees its own store, and the futex is a system call
