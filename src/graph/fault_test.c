@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each fault: its exact code, what its message names, and a next run that executes exactly its own tasks.
 #include <stdatomic.h>
+#include <string.h>
 
 #include "slip_test_graph.h"
 #include "slip_test_allocator.h"
@@ -137,6 +138,107 @@ FAULT(
       bytes[i].view.data = (char *)t.view.data + i;
       slip_task_in(&task, &bytes[i]);
     } slip_task_submit(o, &task);)
+
+// What is seen structurally, on each ring; depth 4 shares ring 3. The scopes' depth is the run's scalar.
+static uint32_t ring_depth(slip_orch_t *o, const slip_oargs_t *args) {
+  uint32_t depth = (uint32_t)args->scalars[0];
+  for (uint32_t i = 0; i < depth; ++i) slip_scope_begin(o, SLIP_SCOPE_AUTO);
+  for (int i = 0; i < 5; ++i) add_to(o, args->tensors[0]);
+  return depth;
+}
+static void ring_end(slip_orch_t *o, uint32_t depth) {
+  for (uint32_t i = 0; i < depth; ++i) slip_scope_end(o);
+}
+static void ring_deadlock(slip_orch_t *o, const slip_oargs_t *args) {
+  const int64_t dims[1] = {200};
+  uint32_t depth = ring_depth(o, args);
+  for (int i = 0; i < 3; ++i) {  // a scope deeper than the ring's first one frees nothing of it
+    if (depth > 3) slip_scope_begin(o, SLIP_SCOPE_AUTO);
+    add_to(o, slip_otensor_create(o, SLIP_DTYPE_I64, 1, dims));
+    if (depth > 3) slip_scope_end(o);
+  }
+  ring_end(o, depth);
+}
+static void ring_too_large(slip_orch_t *o, const slip_oargs_t *args) {
+  const int64_t dims[1] = {513};
+  uint32_t depth = ring_depth(o, args);
+  slip_task_builder_t task;
+  slip_otensor_t t = slip_otensor_describe(SLIP_DTYPE_I64, 1, dims);
+  slip_task_begin_at(&task, ADD, 1, "ring.c", 9);
+  slip_task_out(&task, &t);
+  slip_task_submit(o, &task);
+  ring_end(o, depth);
+}
+static void ring_pool(slip_orch_t *o, const slip_oargs_t *args) {
+  uint32_t depth = ring_depth(o, args);
+  slip_otensor_t bytes[32], t = args->tensors[0];
+  slip_task_builder_t task;
+  slip_task_begin_at(&task, MANY, 1, "ring.c", 10);
+  for (int i = 0; i < 32; ++i) {
+    bytes[i] = t;
+    bytes[i].view.dtype = SLIP_DTYPE_U8;
+    bytes[i].view.dims[0] = 1;
+    bytes[i].view.data = (char *)t.view.data + i;
+    slip_task_in(&task, &bytes[i]);
+  }
+  slip_task_submit(o, &task);
+  slip_task_submit(o, &task);
+  ring_end(o, depth);
+}
+// A full window and a full heap whose scopes have ended are no faults: they drain.
+static void ring_drains(slip_orch_t *o, const slip_oargs_t *args) {
+  const int64_t dims[1] = {200};
+  uint32_t depth = ring_depth(o, args);
+  for (int i = 0; i < 40; ++i) {
+    slip_scope_begin(o, SLIP_SCOPE_AUTO);
+    add_to(o, depth < 3 ? slip_otensor_create(o, SLIP_DTYPE_I64, 1, dims) : args->tensors[0]);
+    add_to(o, args->tensors[0]);
+    slip_scope_end(o);
+  }
+  ring_end(o, depth);
+}
+SLIP_TEST_TIMEOUT(waits_that_could_never_end_are_seen_on_each_ring, 60) {
+  static const struct {
+    slip_orch_fn_t orchestrate;
+    slip_code_t code;
+    const char *what, *option, *where;
+  } cases[] = {
+      {ring_deadlock, SLIP_CODE_GRAPH_SCOPE_DEADLOCK, "finds heap ring %u full with ", "raise heap_bytes[%u]",
+       "(add) in ring %u submitted at "},
+      {ring_too_large, SLIP_CODE_GRAPH_HEAP_EXHAUSTED, "does not fit heap ring %u of 4096 bytes", "raise heap_bytes[%u]",
+       "(add) in ring %u, scope depth"},
+      {ring_pool, SLIP_CODE_GRAPH_DEPENDENCY_POOL, "the pool of ring %u holds", "raise dependency_pool[%u]",
+       "(many) in ring %u, scope depth"},
+      {ring_drains, SLIP_CODE_OK, NULL, NULL, NULL},
+  };
+  const int64_t dims[1] = {4};
+  graph_test_t test = graph_test_open(2, 8, 4096, 4);
+  for (uint32_t depth = 0; depth <= 5; ++depth) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+      int64_t data[4] = {0};
+      slip_otensor_t tensor = graph_test_tensor(data, SLIP_DTYPE_I64, 1, dims);
+      slip_status_t status = graph_test_run(&test, kernels, 2, cases[i].orchestrate, &tensor, 1, (void *)(uintptr_t)depth, 0);
+      const char *const formats[] = {cases[i].what, cases[i].option, cases[i].where};
+      char text[1024], part[96];
+      (void)slip_status_format(status, text, sizeof(text));
+      for (int k = 0; k < 3 && formats[k]; ++k) {
+        const char *mark = strstr(formats[k], "%u");
+        (void)snprintf(part, sizeof(part), "%.*s%u%s", (int)(mark - formats[k]), formats[k], depth < 3 ? depth : 3, mark + 2);
+        if (!strstr(text, part)) slip_test_fail(__FILE__, __LINE__, "depth %u: \"%s\" is not in \"%s\"", depth, part, text);
+      }
+      if (cases[i].code == SLIP_CODE_GRAPH_SCOPE_DEADLOCK && depth > 3) {
+        SLIP_CHECK(strstr(text, "lives until the scope of depth 3 ends") != NULL);
+      }
+      SLIP_CHECK_CODE(status, cases[i].code);
+      uint64_t before = slip__workspace_task_count(test.workspace);
+      data[0] = 0;
+      SLIP_CHECK_OK(graph_test_run(&test, kernels, 2, good, &tensor, 1, NULL, 0));
+      SLIP_CHECK_EQ(data[0], 10);
+      SLIP_CHECK_EQ(slip__workspace_task_count(test.workspace) - before, 10);
+    }
+  }
+  graph_test_close(&test);
+}
 
 // The first error is the one that counts, and everything after it is refused quietly.
 static void two_errors(slip_orch_t *o, const slip_oargs_t *args) {

@@ -150,7 +150,8 @@ static void slip__stall_look(slip__workspace_t *workspace) {
   uint64_t open, ended, now = slip__clock_now_ns();
   slip__slot_t *oldest = slip__stall_oldest(workspace, &open, &ended);
   bool turned = slip__stall_all_turned(workspace);
-  if (ended != stall->ended || !turned || slip__stall_is_visible(workspace)) {
+  if (ended != stall->ended || atomic_load_explicit(&stall->replays, memory_order_relaxed) || !turned ||
+      slip__stall_is_visible(workspace)) {
     stall->ended = ended;
     stall->since_ns = now;
   } else if (oldest && now - stall->since_ns >= (uint64_t)engine->stall_timeout_ms * 1000000) {

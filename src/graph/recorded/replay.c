@@ -61,6 +61,7 @@ static bool slip__node_is_wanted(slip__replay_t *replay, const slip__replay_node
 static slip__slot_t *slip__replay_finish(slip__replay_t *replay, slip__engine_t *engine, slip__seat_t *seat) {
   slip__slot_t *outer = replay->outer;
   slip__seat_t *waiter = replay->workspace->seat;
+  if (outer) atomic_fetch_sub_explicit(&replay->workspace->stall.replays, 1, memory_order_relaxed);
   atomic_store_explicit(&replay->finished, 1, memory_order_seq_cst);
   if (outer) return slip__complete(engine, seat, outer);
   slip__wake_submitter(waiter);
@@ -396,6 +397,7 @@ uint64_t slip__replay_run(slip__replay_t *replay, slip__workspace_t *workspace, 
 slip__slot_t *slip__replay_start(slip__replay_t *replay, slip__seat_t *seat, slip__slot_t *outer, slip__replay_mode_e mode) {
   slip__engine_t *engine = replay->engine;
   slip__replay_prepare(replay, outer->workspace, outer, mode);
+  atomic_fetch_add_explicit(&outer->workspace->stall.replays, 1, memory_order_relaxed);
   if (replay->mode == SLIP__REPLAY_PLANNED) return slip__replay_start_planned(replay, seat);
   if (replay->mode == SLIP__REPLAY_DYNAMIC && replay->block->node_count) return slip__replay_start_dynamic(replay, seat);
   slip__replay_run_serial(replay, seat);
