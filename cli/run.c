@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "io/npy.h"
+#include "isolate.h"
 #include "session.h"
 #include "simulator.h"
 
@@ -18,6 +19,7 @@ static const cli_option_t cli_run_options[] = {
     {"threads", 'j', "N", "worker threads, this one included (default: usable cores)", false},
     {"capture", 0, "N", "capture the launch instead of running it, and replay it N times (0: launch eagerly)", false},
     {"bench", 'n', "N", "launch N times more and print median, p10 and p90", false},
+    {"isolate", 0, NULL, "run in a child process, and name the kernel if one crashes", false},
     {"skip-build-check", 0, NULL, "accept a platform whose build identity is missing or another one", false},
     CLI_OPTION_JSON,
     CLI_OPTION_HELP,
@@ -168,13 +170,9 @@ static int cli_run_end(const cli_session_t *s, slip_status_t status, json_t *rep
   return cli_finish(s->invocation, status);
 }
 
-static int cli_run_run(const cli_invocation_t *invocation) {
+static int cli_run_here(const cli_invocation_t *invocation) {
   cli_session_t session;
-  const char *stream = cli_value(invocation, "stream");
   json_t *report = NULL;
-  if (stream && strcmp(stream, "inline") != 0 && strcmp(stream, "async") != 0) {
-    return cli_usage_error(invocation, "--stream is inline or async, not '%s'", stream);
-  }
   slip_status_t status = cli_session_open(&session, invocation);
   if (slip_status_is_ok(status)) status = cli_session_run(&session);
   if (slip_status_is_ok(status)) status = cli_session_write(&session);
@@ -185,6 +183,14 @@ static int cli_run_run(const cli_invocation_t *invocation) {
   json_decref(report);
   free(session.times_ns);
   return code;
+}
+
+static int cli_run_run(const cli_invocation_t *invocation) {
+  const char *stream = cli_value(invocation, "stream");
+  if (stream && strcmp(stream, "inline") != 0 && strcmp(stream, "async") != 0) {
+    return cli_usage_error(invocation, "--stream is inline or async, not '%s'", stream);
+  }
+  return cli_value(invocation, "isolate") ? cli_isolate(invocation, cli_run_here) : cli_run_here(invocation);
 }
 
 const cli_command_t cli_run_command = {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/allocator.h"
+#include "graph/crash.h"
 #include "graph/execute.h"
 #include "graph/park.h"
 #include "graph/schedule.h"
@@ -51,6 +52,7 @@ static slip_status_t slip__engine_add_seat(slip__engine_t *engine, slip__seat_t 
   slip__seat_t *seat = memory;
   seat->index = index;
   seat->engine = engine;
+  seat->notes = slip__crash_wanted();
   slip_status_t status = slip__seat_grow_scratch(engine, seat, slip__engine_scratch_bytes(engine));
   if (!slip_status_is_ok(status)) {
     slip__seat_free(engine, seat);

@@ -2,6 +2,7 @@
 #include "graph/execute.h"
 
 #include "base/prefetch.h"
+#include "graph/crash.h"
 #include "graph/fault.h"
 #include "graph/park.h"
 #include "graph/recorded/replay.h"
@@ -59,12 +60,14 @@ void slip__execute_blocks(const slip__slot_t *slot, slip__seat_t *seat, uint32_t
   };
   slip_kernel_fn_t run = slot->kernel->run;
   for (uint32_t i = 0; i < count; ++i) {
+    if (__builtin_expect(seat->notes, 0)) slip__crash_note(slot, first + i);
     run(&arguments, (slip_block_t){.index = first + i, .count = slot->block_count});
     if (__builtin_expect(arguments.fault != 0, 0)) {
       slip__kernel_fault(slot, arguments.fault, first + i);
-      return;
+      break;
     }
   }
+  if (__builtin_expect(seat->notes, 0)) slip__crash_note(NULL, 0);
 }
 
 void slip__execute_alone(slip__slot_t *slot, slip__seat_t *seat) {

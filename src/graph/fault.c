@@ -2,6 +2,7 @@
 #include "graph/fault.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 void slip__workspace_fail(slip__workspace_t *workspace, slip_status_t status) {
   uint32_t none = 0;
@@ -35,15 +36,27 @@ slip_status_t slip__fault_at_node(const slip__workspace_t *workspace, uint32_t k
                               slip__fault_kernel(workspace, kernel), node);
 }
 
-slip_status_t slip__fault_at_task(const slip__slot_t *slot, slip_status_t status) {
-  if (slot->flags & SLIP__SLOT_OF_NODE) return slip__fault_at_node(slot->workspace, slot->node_kernel, slot->node_index, status);
+void slip__fault_place(const slip__slot_t *slot, char *text, size_t capacity) {
+  const slip__workspace_t *workspace = slot->workspace;
   uint32_t index = slip__workspace_ring_of(slot->depth);
-  if (!slot->kernel) return slip_status_annotate(status, "a join in ring %" PRIu32 ", scope depth %u", index, slot->depth);
-  const slip__ring_t *ring = &slot->workspace->rings[index];
-  const slip__slot_note_t *note = &ring->notes[slot - ring->slots];
-  return slip_status_annotate(status, "task of kernel %td (%s) in ring %" PRIu32 ", scope depth %u, submitted at %s:%" PRIu32,
-                              slot->kernel - slot->workspace->run->object->kernels, slip__fault_name(slot->kernel), index, slot->depth,
-                              note->file ? note->file : "?", note->line);
+  const slip__ring_t *ring = &workspace->rings[index];
+  if (slot->flags & SLIP__SLOT_OF_NODE) {
+    (void)snprintf(text, capacity, "task of kernel %" PRIu32 " (%s), node %" PRIu32 " of a recorded graph", slot->node_kernel,
+                   slip__fault_kernel(workspace, slot->node_kernel), slot->node_index);
+  } else if (!slot->kernel) {
+    (void)snprintf(text, capacity, "a join in ring %" PRIu32 ", scope depth %u", index, slot->depth);
+  } else {
+    const slip__slot_note_t *note = &ring->notes[slot - ring->slots];
+    (void)snprintf(text, capacity, "task of kernel %td (%s) in ring %" PRIu32 ", scope depth %u, submitted at %s:%" PRIu32,
+                   slot->kernel - workspace->run->object->kernels, slip__fault_name(slot->kernel), index, slot->depth,
+                   note->file ? note->file : "?", note->line);
+  }
+}
+
+slip_status_t slip__fault_at_task(const slip__slot_t *slot, slip_status_t status) {
+  char place[512];
+  slip__fault_place(slot, place, sizeof(place));
+  return slip_status_annotate(status, "%s", place);
 }
 
 slip_status_t slip__fault_here(slip__workspace_t *workspace, slip_status_t status) {

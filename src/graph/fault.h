@@ -16,6 +16,8 @@
 
 // Adds the place of the task that |submit| describes: it is being submitted in the innermost scope.
 slip_status_t slip__fault_at_submit(const slip__workspace_t *workspace, const slip_submit_t *submit, slip_status_t status) SLIP_MUST_USE;
+// Writes the place of a submitted task: kernel, ring, scope depth, source line. Any thread that may look into the slot; allocates nothing.
+void slip__fault_place(const slip__slot_t *slot, char *text, size_t capacity);
 // Adds the place of a submitted task. Any thread that may look into the slot.
 slip_status_t slip__fault_at_task(const slip__slot_t *slot, slip_status_t status) SLIP_MUST_USE;
 // Adds the place of a call that is no submit: ring, scope depth, and the last task before it in that ring.

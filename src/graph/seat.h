@@ -28,6 +28,7 @@ typedef struct slip__seat_t {
   // The owner's.
   slip__engine_t *engine;
   slip__slot_t *overflow;  // ready tasks that found the queue full
+  uint32_t notes;          // 1: what runs is noted for the report of a crash (crash.h)
   uint32_t index;
   uint32_t victim;  // where the last search for tasks ended
   slip__thread_t thread;

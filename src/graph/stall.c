@@ -125,21 +125,16 @@ static slip_code_t slip__stall_what(const slip__workspace_t *workspace, char *te
   }
 }
 
-static void slip__stall_fail(slip__workspace_t *workspace, const slip__slot_t *oldest, uint64_t open) {
-  char what[192], why[96];
+static void slip__stall_fail(slip__workspace_t *workspace, slip__slot_t *oldest, uint64_t open) {
+  char what[192];
   slip_code_t code = slip__stall_what(workspace, what, sizeof(what));
-  uint32_t pending = atomic_load_explicit(&oldest->pending, memory_order_relaxed);
-  if (pending) {
-    (void)snprintf(why, sizeof(why), "waits for %" PRIu32 " more dependencies, though all earlier tasks are over", pending);
-  } else {
-    (void)snprintf(why, sizeof(why), "is ready, but no thread has it");
-  }
   slip_status_t status =
       SLIP_STATUS(code,
                   "%s: for %" PRIu32 " ms no task of the run has ended, none is running and none can start; the oldest of %" PRIu64
-                  " %s. A kernel has written where it must not, or the engine has a defect: try SLIP_CONTEXT_SINGLE_THREAD and a memory "
-                  "checker; stall_timeout_ms sets the time",
-                  what, workspace->engine->stall_timeout_ms, open, why);
+                  " never became ready, or was lost when it was (%" PRIu32
+                  " dependencies open when last counted). A kernel has written where it must not, or the engine has a "
+                  "defect: try SLIP_CONTEXT_SINGLE_THREAD and a memory checker; stall_timeout_ms sets the time",
+                  what, workspace->engine->stall_timeout_ms, open, atomic_load_explicit(&oldest->pending, memory_order_relaxed));
   slip__workspace_fail(workspace, slip__fault_at_task(oldest, status));
   slip__stall_abandon(workspace);
 }

@@ -162,9 +162,9 @@ static void stalls(graph_test_t *test, slip_orch_fn_t orchestrate, uint32_t dept
 SLIP_TEST_TIMEOUT(a_run_that_stands_still_ends, 60) {
   for (uint32_t threads = 2; threads <= 3; ++threads) {
     graph_test_t test = stall_open(threads, 64, 64, STALL_TEST_MS, 0);
-    STALLS(&test, at_the_end, 0, GRAPH_STALLED, "waits for the end of the run", "for 60 ms no task", "the oldest of 4 waits for 1 more",
-           "stall_timeout_ms", "task of kernel 0 (add) in ring 0, scope depth 0, submitted at stall.c:10");
-    STALLS(&test, lost, 0, GRAPH_STALLED, "is ready, but no thread has it");
+    STALLS(&test, at_the_end, 0, GRAPH_STALLED, "waits for the end of the run", "for 60 ms no task", "the oldest of 4 never became ready",
+           "(1 dependencies open", "stall_timeout_ms", "task of kernel 0 (add) in ring 0, scope depth 0, submitted at stall.c:10");
+    STALLS(&test, lost, 0, GRAPH_STALLED, "or was lost when it was");
     graph_test_close(&test);
   }
 }
@@ -214,7 +214,7 @@ SLIP_TEST_TIMEOUT(a_stall_beside_other_runs, 120) {
     STALLS(&test, window, 2, GRAPH_WINDOW_EXHAUSTED, "task_window[2]");
     atomic_store(&other.stop, 1);
     slip__thread_join(&other.thread);
-    SLIP_CHECK(other.runs > 10);
+    SLIP_CHECK(other.runs > 0);
     slip__workspace_destroy(other.test.workspace);
   }
   graph_test_close(&test);

@@ -315,3 +315,27 @@ SLIP_TEST_TIMEOUT(run_reports_task_faults, 240) {
     json_decref(document);
   }
 }
+
+SLIP_TEST_TIMEOUT(run_isolated_names_the_kernel_that_crashes, 240) {
+  static const float x[4] = {1, 2, 3, 4};
+  static const char *const streams[] = {"inline", "async"};
+  write_floats("y.npy", x, 4);
+  SLIP(0, NULL, "compile", in_source("tests/cli/crash.json"), "-o", "c.slipc");
+#define CRASH(which) "run", "c.slipc", "-a", "y=@y.npy", "-a", "which=" which, "--isolate", "--threads", "2"
+  for (size_t i = 0; i < 2; ++i) {
+    SLIP(0, "y: f32[4] = 2 2 3 4", CRASH("0"), "--stream", streams[i]);
+    SLIP(1, "GRAPH_KERNEL_FAULT: the kernel received SIGSEGV at address 0x40, instruction wild+0x", CRASH("1"), "--stream", streams[i]);
+    SLIP(1, "in block 2 of 4; task of kernel 0 (wild) in ring 0, scope depth 0, submitted at", CRASH("1"), "--stream", streams[i]);
+    SLIP(1, "in block 0 of 1; task of kernel 1 (overflow) in ring 0", CRASH("2"), "--stream", streams[i]);
+    SLIP(1, "INTERNAL: the process received SIGSEGV at address 0x3", CRASH("3"), "--stream", streams[i]);
+  }
+#if defined(__x86_64__)  // elsewhere a division by zero is no signal
+  SLIP(1, "the kernel received SIGFPE", CRASH("4"));
+#endif
+  SLIP(1, "the kernel received SIGSEGV at address 0x40", CRASH("1"), "--platform", "sim");
+  SLIP(1, "argument", "run", "c.slipc", "-a", "y=@none.npy", "-a", "which=0", "--isolate");
+  json_t *document = SLIP_JSON(1, CRASH("1"));
+  SLIP_CHECK_EQ(json_integer_value(json_object_get(json_object_get(document, "error"), "number")), SLIP_CODE_GRAPH_KERNEL_FAULT);
+  json_decref(document);
+#undef CRASH
+}
