@@ -2,6 +2,7 @@
 #include "measure.h"
 
 #include "decoder.h"
+#include "replay.h"
 #include "shapes.h"
 #include "slipstream/context.h"
 
@@ -29,6 +30,7 @@ void bench_engine_start(uint32_t threads) {
   bench_require(slip__workspace_create(bench_engine, &workspace, &bench_workspace));
 }
 void bench_engine_stop(void) {
+  bench_replay_stop(bench_workspace);
   slip__workspace_destroy(bench_workspace);
   slip__engine_destroy(bench_engine);
 }
@@ -72,6 +74,14 @@ static double bench_run_plain(const bench_case_t *test, uint64_t *v) {
   double from = bench_now_ns();
   for (uint32_t r = 0; r < test->repeats; ++r) bench_run_entry(test->entry, &tensor, 1, test->workload.size);
   return bench_now_ns() - from;
+}
+static double bench_run_dynamic(const bench_case_t *test, uint64_t *v) {
+  slip_otensor_t tensor = bench_tensor(v, 0, test->workload.words);
+  return bench_replay(bench_engine, bench_workspace, test->entry, false, &tensor, test->repeats);
+}
+static double bench_run_planned(const bench_case_t *test, uint64_t *v) {
+  slip_otensor_t tensor = bench_tensor(v, 0, test->workload.words);
+  return bench_replay(bench_engine, bench_workspace, test->entry, true, &tensor, test->repeats);
 }
 static double bench_run_halos(const bench_case_t *test, uint64_t *v) {
   slip_otensor_t tensors[2] = {bench_tensor(v, BENCH_TILES * 4, BENCH_TILES * 4),
@@ -131,13 +141,38 @@ const bench_case_t bench_cases[] = {
      BENCH_ENTRY_NODES,
      BENCH_REPEATS,
      bench_run_plain},
+    {"w5replay",
+     "replayed, dynamic",
+     {"", 1, BENCH_REPEATS *BENCH_NODES, BENCH_NODES, bench_plain_nodes},
+     BENCH_RECORDED_NODES,
+     BENCH_REPEATS,
+     bench_run_dynamic},
+    {"w5planned",
+     "replayed, planned",
+     {"", 1, BENCH_REPEATS *BENCH_NODES, BENCH_NODES, bench_plain_nodes},
+     BENCH_RECORDED_NODES,
+     BENCH_REPEATS,
+     bench_run_planned},
+    {"w3replay",
+     "wavefront, dynamic",
+     {"", SIDE, SIDE *SIDE, BENCH_WORDS(SIDE), bench_plain_wavefront},
+     BENCH_RECORDED_WAVEFRONT,
+     1,
+     bench_run_dynamic},
+    {"w3planned",
+     "wavefront, planned",
+     {"", SIDE, SIDE *SIDE, BENCH_WORDS(SIDE), bench_plain_wavefront},
+     BENCH_RECORDED_WAVEFRONT,
+     1,
+     bench_run_planned},
+    {"replay1", "replay of one task", {"", 1, 10000, 1, bench_plain_chain}, BENCH_RECORDED_SINGLE, 10000, bench_run_dynamic},
     {"halos",
      "overlapping halos",
      {"", BENCH_STEPS, BENCH_STEPS *BENCH_TILES *BENCH_TILES, 2 * BENCH_PLANE, bench_plain_halos},
      BENCH_ENTRY_HALOS,
      1,
      bench_run_halos},
-    {"decoder", "decoder, 1-60 us", {"", 1, DECODER_TASKS, 1, bench_plain_decoder}, 0, 1, bench_run_decoder},
+    {"decoder", "decoder, 2-20 us", {"", 1, DECODER_TASKS, 1, bench_plain_decoder}, 0, 1, bench_run_decoder},
     {"submit", "submit, 3 tensors", {"", BENCH_SUBMIT, BENCH_SUBMIT, 192, NULL}, BENCH_ENTRY_SUBMIT, 1, bench_run_submit},
     {"single", "run of one task", {"", 1, 10000, 3000, NULL}, BENCH_ENTRY_SINGLE, 10000, bench_run_single},
 };

@@ -11,8 +11,8 @@ struct bench_case_t {
   const char *name;
   const char *what;
   bench_workload_t workload;  // |name| unused; |plain| NULL: leaves the array as it is
-  uint32_t entry;
-  uint32_t repeats;  // runs of the entry that count as one; their plain loop is |plain| with the size times |repeats|
+  uint32_t entry;             // of bench_object, or a bench_recorded_e
+  uint32_t repeats;           // runs of the entry that count as one; their plain loop is |plain| with the size times |repeats|
   // Runs once and returns the nanoseconds that count.
   double (*run)(const bench_case_t *test, uint64_t *v);
 };

@@ -61,6 +61,13 @@ static const slip_object_kernel_t kernels[] = {
     {"nothing", bench_kernel_nothing, 0, 0, 3, 0},
 };
 
+uint32_t bench_node_kernel(int parent_count) {
+  return NODE0 + (uint32_t)parent_count;
+}
+uint32_t bench_cell_kernel(void) {
+  return CELL;
+}
+
 // --- Orchestrations -----------------------------------------------------------------------------------------------------------------
 
 // One word of |all|: moved on by bench_move().

@@ -27,6 +27,11 @@ typedef enum bench_entry_e {
 extern const slip_object_t bench_object;
 extern const slip_object_t bench_decoder_object;  // one entry: the graph of decoder.h
 
+// Kernels of bench_object for recordings: the node of the random graph with that many predecessors (tensors: its word, theirs; scalar: its
+// number), and the cell of the wavefront (tensors: above, left, itself).
+uint32_t bench_node_kernel(int parent_count);
+uint32_t bench_cell_kernel(void);
+
 // Call once, before any other: makes the random graph.
 void bench_shapes_initialize(void);
 

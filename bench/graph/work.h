@@ -234,7 +234,7 @@ static inline double bench_smallest(int runs, bench_run_t run) {
   for (;; low = high, high *= 2) {
     bench_rounds = high;
     bench_compare(v, runs, run, &plain, &other);
-    if (other <= plain || high >= 1 << 14) break;
+    if (other <= plain || high >= 1 << 12) break;
   }
   grain = plain;
   while (high - low > 1 + low / 16) {
