@@ -12,7 +12,7 @@ static int bench_table(int runs, const char *only) {
   int wrong = 0;
   for (int r = 0; r < runs; ++r) {
     for (int i = 0; i < bench_case_count; ++i) {
-      if (!only || strcmp(only, bench_cases[i].name) == 0) wrong += bench_measure(&bench_cases[i], 1, &all[i][r]);
+      if (!only || strcmp(only, bench_cases[i].name) == 0) wrong += bench_measure(&bench_cases[i], true, 1, &all[i][r]);
     }
   }
   printf("%u threads, %d runs, ns a task (work included, about 47): median best worst\n", bench_engine_threads(), runs);
@@ -34,7 +34,7 @@ static int bench_print_rows(const char *name, int runs) {
   if (strcmp(name, "smallest") == 0) return bench_report(name, bench_smallest_ours(runs), 1);
   if (strcmp(name, "open_close") == 0) return bench_report(name, 1e3 * bench_open_close_us(runs), 1);
   const bench_case_t *test = bench_find_case(name);
-  int wrong = bench_measure(test, runs, times);
+  int wrong = bench_measure(test, true, runs, times);
   for (int r = 0; r < runs; ++r) (void)bench_report(name, times[r], wrong == 0);
   return wrong;
 }

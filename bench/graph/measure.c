@@ -185,14 +185,14 @@ const bench_case_t *bench_find_case(const char *name) {
   return NULL;
 }
 
-int bench_measure(const bench_case_t *test, int runs, double *out_ns) {
+int bench_measure(const bench_case_t *test, bool warm, int runs, double *out_ns) {
   const bench_workload_t *w = &test->workload;
   uint64_t *v = bench_array(w->words);
   bench_start(v, w->words);
   if (w->plain) w->plain(v, w->size * test->repeats);
   const uint64_t expected = bench_fold(v, w->words);
   int wrong = 0;
-  for (int r = -1; r < runs; ++r) {
+  for (int r = warm ? -1 : 0; r < runs; ++r) {
     bench_start(v, w->words);
     double ns = test->run(test, v) / (double)w->tasks;
     wrong += bench_fold(v, w->words) != expected;
@@ -220,7 +220,7 @@ static int bench_print_curve(const char *name, const bench_case_t *model, int64_
     }
     double ns[11];
     int runs = tasks <= 100000 ? 11 : 1;
-    wrong += bench_measure(&test, runs, ns);
+    wrong += bench_measure(&test, tasks <= 100000, runs, ns);
     printf("curve,%s,%lld,%.1f,%.1f\n", name, (long long)test.workload.tasks, bench_median(ns, runs), bench_committed_mb());
     fflush(stdout);
   }

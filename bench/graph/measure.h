@@ -26,8 +26,8 @@ void bench_engine_stop(void);
 uint32_t bench_engine_threads(void);
 double bench_committed_mb(void);
 
-// Runs |test| once for warmth and |runs| times, and stores the ns a task of each. Returns the number of wrong results.
-int bench_measure(const bench_case_t *test, int runs, double *out_ns);
+// Runs |test| |runs| times, before that once for warmth if |warm|, and stores the ns a task of each. Returns the number of wrong results.
+int bench_measure(const bench_case_t *test, bool warm, int runs, double *out_ns);
 
 // Ends the program with the message of a failure.
 void bench_require(slip_status_t status);
