@@ -7,6 +7,7 @@
 #include "graph/park.h"
 #include "graph/recorded/replay.h"
 #include "graph/stall.h"
+#include "os/chaos.h"
 
 #include <string.h>
 
@@ -89,13 +90,16 @@ void slip__make_ready(slip__seat_t *seat, slip__slot_t *slot) {
 
 slip__slot_t *slip__complete(slip__engine_t *engine, slip__seat_t *seat, slip__slot_t *slot) {
   slip__seat_t *submitter = slot->workspace->seat;  // before the exchange: from then on slot and workspace may be gone
+  slip__chaos_point(SLIP__CHAOS_CLOSE);
   uintptr_t list = atomic_exchange_explicit(&slot->successors, SLIP__SUCCESSORS_CLOSED, memory_order_seq_cst);
+  slip__chaos_point(SLIP__CHAOS_CLOSED);
   slip__wake_submitter(submitter);
   slip__slot_t *next = NULL;
   uint32_t queued = 0;
   for (slip__edge_t *edge = (slip__edge_t *)list; edge;) {
     slip__slot_t *consumer = edge->consumer;
     edge = edge->next;  // before the count: the consumer may run and its edges be used again
+    slip__chaos_point(SLIP__CHAOS_COUNT_DOWN);
     if (atomic_fetch_sub_explicit(&consumer->pending, 1, memory_order_acq_rel) != 1) continue;
     if (next) {
       slip__make_ready(seat, next);

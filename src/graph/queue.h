@@ -18,6 +18,7 @@
 #define SLIPSTREAM_SRC_GRAPH_QUEUE_H_
 
 #include "graph/slot.h"
+#include "os/chaos.h"
 
 #define SLIP__QUEUE_CAPACITY 2048  // a power of two; what does not fit goes to the owner's overflow list
 #define SLIP__QUEUE_BATCH    8     // most tasks taken at once
@@ -37,6 +38,7 @@ static inline bool slip__queue_push(slip__queue_t *queue, slip__slot_t *item) {
     if (bottom - queue->top_seen >= SLIP__QUEUE_CAPACITY) return false;
   }
   atomic_store_explicit(&queue->items[bottom % SLIP__QUEUE_CAPACITY], item, memory_order_relaxed);
+  slip__chaos_point(SLIP__CHAOS_QUEUE_PUSH);
   atomic_store_explicit(&queue->bottom, bottom + 1, memory_order_release);
   return true;
 }
@@ -65,6 +67,7 @@ static inline uint32_t slip__queue_take(slip__queue_t *queue, uint32_t threads, 
   for (uint64_t i = 0; i < count; ++i) {
     out[i] = atomic_load_explicit(&queue->items[(top + i) % SLIP__QUEUE_CAPACITY], memory_order_relaxed);
   }
+  slip__chaos_point(SLIP__CHAOS_QUEUE_CLAIM);
   bool claimed = atomic_compare_exchange_strong_explicit(&queue->top, &top, top + count, memory_order_acq_rel, memory_order_relaxed);
   return claimed ? (uint32_t)count : 0;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ring.h"
 
+#include "os/chaos.h"
+
 #define SLIP__RING_PAGE 4096u
 
 void slip__ring_reset(slip__ring_t *ring) {
@@ -17,6 +19,7 @@ void slip__ring_reset(slip__ring_t *ring) {
 
 void slip__ring_retire(slip__ring_t *ring, uint64_t *inout_ran) {
   uint64_t sequence = ring->retired;
+  slip__chaos_point(SLIP__CHAOS_RETIRE);
   while (sequence != ring->next) {
     uint32_t index = ring->order[(uint32_t)sequence & ring->mask];
     slip__slot_t *slot = &ring->slots[index];

@@ -10,6 +10,7 @@
 #include "graph/park.h"
 #include "graph/stall.h"
 #include "graph/state.h"
+#include "os/chaos.h"
 #include "os/clock.h"
 
 // Small constants with a large effect; measured on two cores (docs/design/engine.md).
@@ -170,9 +171,11 @@ static bool slip__link(slip__linker_t *linker) {
         break;
       }
       edge->next = (slip__edge_t *)list;
+      slip__chaos_point(SLIP__CHAOS_LINK);
     } while (
         !atomic_compare_exchange_weak_explicit(&producer->successors, &list, (uintptr_t)edge, memory_order_release, memory_order_acquire));
   }
+  slip__chaos_point(SLIP__CHAOS_LINKED);
   if (late == count) return true;  // nobody else knows of the task
   return late && atomic_fetch_sub_explicit(&linker->slot->pending, late, memory_order_acq_rel) == late;
 }
