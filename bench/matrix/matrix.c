@@ -18,8 +18,8 @@ typedef struct shape_t {
 } shape_t;
 static const shape_t shapes[] = {{32, 384, 384}, {32, 1536, 384}, {32, 384, 1536}, {128, 384, 384}, {128, 1536, 384}, {128, 384, 1536}};
 
-typedef enum way_e { PANEL, DOT, PACKED, OPENBLAS, WAYS } way_e;
-static const char *const way_names[WAYS] = {"panel", "dot", "packed", "openblas"};
+typedef enum way_e { PANEL, STEPWISE, DOT, PACKED, OPENBLAS, WAYS } way_e;
+static const char *const way_names[WAYS] = {"panel", "stepwise", "dot", "packed", "openblas"};
 
 typedef struct problem_t {
   shape_t shape;
@@ -38,11 +38,46 @@ static sgemm_fn_t sgemm;
 static void way_panel(const problem_t *p) {
   const ptrdiff_t panels = p->shape.tokens / MINILM_PANEL;
   if (p->shape.inputs == 1536) {
-    minilm_linear(p->w, p->bias, 1536, 384, p->panels, panels, p->y, MINILM_FINISH_BIAS);
+    minilm_linear(p->w, p->bias, 1536, 384, 0, 384, p->panels, panels, p->y, MINILM_FINISH_BIAS);
   } else if (p->shape.outputs == 1536) {
-    minilm_linear(p->w, p->bias, 384, 1536, p->panels, panels, p->y, MINILM_FINISH_BIAS);
+    minilm_linear(p->w, p->bias, 384, 1536, 0, 1536, p->panels, panels, p->y, MINILM_FINISH_BIAS);
   } else {
-    minilm_linear(p->w, p->bias, 384, 384, p->panels, panels, p->y, MINILM_FINISH_BIAS);
+    minilm_linear(p->w, p->bias, 384, 384, 0, 384, p->panels, panels, p->y, MINILM_FINISH_BIAS);
+  }
+}
+
+// The panel tile with a branch after each step and the sums where the compiler wants them: what the unrolled steps save.
+MINILM_INLINE void stepwise(const problem_t *p, ptrdiff_t depth, ptrdiff_t rows) {
+  for (ptrdiff_t n = 0; n < rows; n += MINILM_ROWS) {
+    for (ptrdiff_t panel = 0; panel < p->shape.tokens / MINILM_PANEL; ++panel) {
+      minilm_tile_t tile;
+      const float *a = p->w + n * depth, *b = p->panels + panel * depth * MINILM_PANEL;
+      const char *ahead = (const char *)(a + MINILM_ROWS * depth) + (panel < 2 ? panel : 0) * (depth / 4) * 64;
+      for (int r = 0; r < MINILM_ROWS; ++r) {
+        for (int j = 0; j < MINILM_VECS; ++j) tile.v[r][j] = minilm_splat(p->bias[n + r]);
+      }
+      for (ptrdiff_t k = 0; k < depth; ++k) {
+        __builtin_prefetch(ahead + k * 16, 0, 2);
+#pragma GCC unroll 12
+        for (int r = 0; r < MINILM_ROWS; ++r) {
+#pragma GCC unroll 4
+          for (int j = 0; j < MINILM_VECS; ++j) tile.v[r][j] += a[r * depth + k] * minilm_load(b + k * MINILM_PANEL + j * LANES);
+        }
+      }
+      for (int r = 0; r < MINILM_ROWS; ++r) {
+        for (int j = 0; j < MINILM_VECS; ++j) minilm_store(p->y + (panel * rows + n + r) * MINILM_PANEL + j * LANES, tile.v[r][j]);
+      }
+    }
+  }
+}
+
+static void way_stepwise(const problem_t *p) {
+  if (p->shape.inputs == 1536) {
+    stepwise(p, 1536, 384);
+  } else if (p->shape.outputs == 1536) {
+    stepwise(p, 384, 1536);
+  } else {
+    stepwise(p, 384, 384);
   }
 }
 
@@ -157,7 +192,7 @@ static void way_openblas(const problem_t *p) {
   sgemm(101, 111, 112, m, n, k, 1.0f, p->x, k, p->w, k, 0.0f, p->y, n);  // row-major, plain, transposed
 }
 
-static void (*const ways[WAYS])(const problem_t *) = {way_panel, way_dot, way_packed, way_openblas};
+static void (*const ways[WAYS])(const problem_t *) = {way_panel, way_stepwise, way_dot, way_packed, way_openblas};
 
 static double now_s(void) {
   struct timespec now;
@@ -183,17 +218,24 @@ static double error_of(const problem_t *p, way_e way) {
     for (ptrdiff_t n = 0; n < p->shape.outputs; ++n) {
       double sum = way == OPENBLAS ? 0.0 : (double)p->bias[n];
       for (ptrdiff_t k = 0; k < p->shape.inputs; ++k) sum += (double)p->x[m * p->shape.inputs + k] * (double)p->w[n * p->shape.inputs + k];
-      ptrdiff_t at = way == PANEL ? (m / MINILM_PANEL * p->shape.outputs + n) * MINILM_PANEL + m % MINILM_PANEL : m * p->shape.outputs + n;
+      ptrdiff_t at =
+          way <= STEPWISE ? (m / MINILM_PANEL * p->shape.outputs + n) * MINILM_PANEL + m % MINILM_PANEL : m * p->shape.outputs + n;
       worst = fmax(worst, fabs(sum - (double)p->y[at]));
     }
   }
   return worst;
 }
 
-// Seconds of each way for |shape|: per layer the best of the rounds, averaged over the layers. False if a result is wrong.
-static int measure(shape_t shape, double *out_s) {
+static int time_order(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+// Seconds of each way for |shape|: per layer the best of the rounds, averaged over the layers, and the median of all. False if a result is
+// wrong.
+static int measure(shape_t shape, double *out_best_s, double *out_median_s) {
   const ptrdiff_t size = shape.outputs * shape.inputs, layers = size > 384 * 384 ? 20 : 40;
-  static double best[WAYS][40];
+  static double best[WAYS][40], all[WAYS][40 * ROUNDS];
   float *w = numbers(layers * size), *x = numbers(shape.tokens * shape.inputs), *panels = numbers(shape.tokens * shape.inputs);
   problem_t p = {shape, w, x, panels, numbers(1536), numbers(shape.tokens * shape.outputs), numbers(shape.inputs * 2 * LANES)};
   int right = 1;
@@ -218,13 +260,16 @@ static int measure(shape_t shape, double *out_s) {
         double start = now_s();
         ways[way](&p);
         double time = now_s() - start;
+        all[way][round * layers + layer] = time;
         if (round == 0 || time < best[way][layer]) best[way][layer] = time;
       }
     }
   }
   for (int way = 0; way < WAYS; ++way) {
-    out_s[way] = 0.0;
-    for (ptrdiff_t layer = 0; layer < layers; ++layer) out_s[way] += best[way][layer] / (double)layers;
+    out_best_s[way] = 0.0;
+    for (ptrdiff_t layer = 0; layer < layers; ++layer) out_best_s[way] += best[way][layer] / (double)layers;
+    qsort(all[way], (size_t)(ROUNDS * layers), sizeof(double), time_order);
+    out_median_s[way] = all[way][ROUNDS * layers / 2];
   }
   free(w);
   free(x);
@@ -240,21 +285,26 @@ int main(void) {
   void *symbol = library ? dlsym(library, "cblas_sgemm") : NULL;
   memcpy(&sgemm, &symbol, sizeof(sgemm));
   if (!sgemm) printf("OpenBLAS is not installed: left out\n");
-  double logs[WAYS] = {0}, count = sizeof(shapes) / sizeof(shapes[0]);
-  printf("%-22s %9s %9s %9s %9s   GF/s\n", "tokens x outputs x inputs", way_names[0], way_names[1], way_names[2], way_names[3]);
+  double logs[WAYS] = {0}, median_logs[WAYS] = {0}, count = sizeof(shapes) / sizeof(shapes[0]);
+  printf("%-24s", "tokens outputs inputs");
+  for (int way = 0; way < WAYS; ++way) printf(" %15s", way_names[way]);
+  printf("   GF/s, best and median\n");
   for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); ++i) {
-    double seconds[WAYS], flops = 2.0 * (double)(shapes[i].tokens * shapes[i].outputs * shapes[i].inputs);
-    if (!measure(shapes[i], seconds)) return 1;
-    printf("%6td x %6td x %6td ", shapes[i].tokens, shapes[i].outputs, shapes[i].inputs);
+    double best[WAYS], median[WAYS], flops = 2.0 * (double)(shapes[i].tokens * shapes[i].outputs * shapes[i].inputs);
+    if (!measure(shapes[i], best, median)) return 1;
+    printf("%6td x %5td x %5td  ", shapes[i].tokens, shapes[i].outputs, shapes[i].inputs);
     for (int way = 0; way < WAYS; ++way) {
       if (way == OPENBLAS && !sgemm) continue;
-      printf(" %9.1f", flops / seconds[way] * 1e-9);
-      logs[way] += log(flops / seconds[way] * 1e-9) / count;
+      printf(" %7.1f %7.1f", flops / best[way] * 1e-9, flops / median[way] * 1e-9);
+      logs[way] += log(flops / best[way] * 1e-9) / count;
+      median_logs[way] += log(flops / median[way] * 1e-9) / count;
     }
     printf("\n");
   }
-  printf("RESULT panel_gflops=%.1f ratio_dot=%.2f ratio_packed=%.2f", exp(logs[PANEL]), exp(logs[PANEL] - logs[DOT]),
-         exp(logs[PANEL] - logs[PACKED]));
+  printf(
+      "RESULT panel_gflops=%.1f panel_median_gflops=%.1f ratio_stepwise=%.2f ratio_stepwise_median=%.2f ratio_dot=%.2f ratio_packed=%.2f",
+      exp(logs[PANEL]), exp(median_logs[PANEL]), exp(logs[PANEL] - logs[STEPWISE]), exp(median_logs[PANEL] - median_logs[STEPWISE]),
+      exp(logs[PANEL] - logs[DOT]), exp(logs[PANEL] - logs[PACKED]));
   if (sgemm) printf(" ratio_openblas=%.2f", exp(logs[PANEL] - logs[OPENBLAS]));
   printf("\n");
   return 0;

@@ -2,12 +2,13 @@
 // all-MiniLM-L6-v2 as one callable: token ids and mask in, one unit vector per sentence out. One launch per batch, any batch and sequence
 // length.
 //
-//   mask -> plan -+-> embed -> project --> attend --> contract -> expand -> contract -> (project of the next layer) ... -> pool -> out
-//                 |            \_________ per chunk _/          \______________ per chunk ______________/
+//   mask -> plan -+-> embed -> project --> attend --> add -> expand -> add -> (project of the next layer) ... -> pool -> out
+//                 |   \__ per chunk __/          \____________ per chunk ___________/          add: contract, norm
 //                 +-> every kernel asks it how many tokens there really are
 //
 // Everything but attention works on a chunk of tokens alone, so the chunks run through a layer independently and only attention waits for
-// all of them.
+// all of them. A product is a task of several blocks, each for some rows of the weights: the thread that works on a chunk runs them itself,
+// its input in its cache, unless another has nothing to do and helps.
 #include "kernels/kernels.h"
 
 // Positions in the manifest's parameter list. The sixteen weights of a layer follow each other in the order of minilm_layer_e.
@@ -34,6 +35,9 @@ typedef enum minilm_layer_e {
 #define LAYERS  6
 #define ARG_OUT (ARG_LAYERS + LAYERS * LAYER_ARGS)
 
+#define CHUNK_PANELS   4  // 64 tokens: a wide intermediate of them fits a second-level cache, and weights that were fetched serve them all
+#define PRODUCT_BLOCKS 8  // some 100 us each
+
 // What the helpers below share.
 typedef struct minilm_run_t {
   slip_orch_t *o;
@@ -41,12 +45,12 @@ typedef struct minilm_run_t {
   slip_otensor_t plan;
   slip_otensor_t x, q, k, v;  // [panels, H, 16]
   int64_t batch, sequence;
-  int64_t panels, chunk;  // panels in all, and per chunk
+  int64_t panels;
 } minilm_run_t;
 
 static slip_otensor_t minilm_chunk_of(minilm_run_t *run, slip_otensor_t tensor, int64_t first) {
   int64_t left = run->panels - first;
-  return slip_otensor_slice(run->o, tensor, 0, first, left < run->chunk ? left : run->chunk);
+  return slip_otensor_slice(run->o, tensor, 0, first, left < CHUNK_PANELS ? left : CHUNK_PANELS);
 }
 
 static void minilm_submit_embed(minilm_run_t *run, int64_t first) {
@@ -67,7 +71,7 @@ static void minilm_submit_project(minilm_run_t *run, slip_otensor_t *layer, int6
   slip_otensor_t q = minilm_chunk_of(run, run->q, first);
   slip_otensor_t k = minilm_chunk_of(run, run->k, first);
   slip_otensor_t v = minilm_chunk_of(run, run->v, first);
-  slip_task_begin(&task, SLIP_KERNEL_project, 1);
+  slip_task_begin(&task, SLIP_KERNEL_project, PRODUCT_BLOCKS);
   slip_task_in(&task, &x);
   slip_task_in(&task, &run->plan);
   for (int i = QUERY_W; i <= VALUE_B; ++i) slip_task_in(&task, &layer[i]);
@@ -80,8 +84,8 @@ static void minilm_submit_project(minilm_run_t *run, slip_otensor_t *layer, int6
 
 static void minilm_submit_attend(minilm_run_t *run) {
   slip_task_builder_t task;
-  // Blocks of some 100 to 500 us: a few heads of a long sentence, or several short sentences.
-  int64_t heads = run->batch < 8 ? 3 : MINILM_HEADS;
+  // Blocks of some 30 to 500 us: a head of a long sentence, or several short sentences.
+  int64_t heads = run->batch < 8 ? 1 : MINILM_HEADS;
   int64_t sentences = run->sequence >= 128 || run->sequence == 0 ? 1 : 128 / run->sequence;
   int64_t groups = (run->batch + sentences - 1) / sentences;
   slip_task_begin(&task, SLIP_KERNEL_attend, (uint32_t)(groups * (MINILM_HEADS / heads)));
@@ -94,14 +98,23 @@ static void minilm_submit_attend(minilm_run_t *run) {
   slip_task_submit(run->o, &task);
 }
 
+// |weights|: matrix, its bias, gain and bias of the layer norm.
 static void minilm_submit_contract(minilm_run_t *run, slip_otensor_t *in, slip_otensor_t *weights, int64_t first) {
   slip_task_builder_t task;
   slip_otensor_t x = minilm_chunk_of(run, run->x, first);
-  slip_task_begin(&task, SLIP_KERNEL_contract, 1);
+  slip_task_begin(&task, SLIP_KERNEL_contract, PRODUCT_BLOCKS);
   slip_task_in(&task, in);
   slip_task_in(&task, &run->plan);
-  for (int i = 0; i < 4; ++i) slip_task_in(&task, &weights[i]);
+  slip_task_in(&task, &weights[0]);
+  slip_task_in(&task, &weights[1]);
   slip_task_inout(&task, &x);
+  slip_task_scalar(&task, (uint64_t)first);
+  slip_task_submit(run->o, &task);
+  slip_task_begin(&task, SLIP_KERNEL_norm, 1);
+  slip_task_inout(&task, &x);
+  slip_task_in(&task, &run->plan);
+  slip_task_in(&task, &weights[2]);
+  slip_task_in(&task, &weights[3]);
   slip_task_scalar(&task, (uint64_t)first);
   slip_task_submit(run->o, &task);
 }
@@ -114,7 +127,7 @@ static void minilm_submit_feed_forward(minilm_run_t *run, slip_otensor_t *layer,
   int64_t dims[3] = {x.view.dims[0], MINILM_INNER, MINILM_PANEL};
   slip_otensor_t inner = slip_otensor_describe(SLIP_DTYPE_F32, 3, dims);
   slip_scope_begin(run->o, SLIP_SCOPE_AUTO);
-  slip_task_begin(&task, SLIP_KERNEL_expand, 1);
+  slip_task_begin(&task, SLIP_KERNEL_expand, PRODUCT_BLOCKS);
   slip_task_in(&task, &x);
   slip_task_in(&task, &run->plan);
   slip_task_in(&task, &layer[EXPAND_W]);
@@ -142,9 +155,6 @@ void minilm_encode(slip_orch_t *o, const slip_oargs_t *args) {
   }
   run.panels = (run.batch * run.sequence + MINILM_PANEL - 1) / MINILM_PANEL;
   if (run.panels == 0) run.panels = 1;
-  // Short batches in chunks of 32 tokens, so that every core gets some; long ones in chunks of 64, whose wide intermediate still fits a
-  // second-level cache.
-  run.chunk = run.panels <= 16 ? 2 : 4;
 
   int64_t words[1] = {2 + run.batch + 1 + run.batch * run.sequence};
   int64_t dims[3] = {run.panels, MINILM_HIDDEN, MINILM_PANEL};
@@ -159,14 +169,14 @@ void minilm_encode(slip_orch_t *o, const slip_oargs_t *args) {
   run.k = slip_otensor_create(o, SLIP_DTYPE_F32, 3, dims);
   run.v = slip_otensor_create(o, SLIP_DTYPE_F32, 3, dims);
 
-  for (int64_t first = 0; first < run.panels; first += run.chunk) {
+  for (int64_t first = 0; first < run.panels; first += CHUNK_PANELS) {
     minilm_submit_embed(&run, first);
     minilm_submit_project(&run, &run.args[ARG_LAYERS], first);
   }
   for (int i = 0; i < LAYERS; ++i) {
     slip_otensor_t *layer = &run.args[ARG_LAYERS + i * LAYER_ARGS];
     minilm_submit_attend(&run);
-    for (int64_t first = 0; first < run.panels; first += run.chunk) {
+    for (int64_t first = 0; first < run.panels; first += CHUNK_PANELS) {
       slip_otensor_t context = minilm_chunk_of(&run, run.q, first);
       minilm_submit_contract(&run, &context, &layer[OUTPUT_W], first);
       minilm_submit_feed_forward(&run, layer, first);

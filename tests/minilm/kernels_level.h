@@ -13,15 +13,18 @@ static bool level_supported(void) {
 
 // The shapes are constants, as in the kernels.
 static void level_linear(const float *w, const float *bias, ptrdiff_t depth, ptrdiff_t rows, const float *x, ptrdiff_t panels, float *y,
-                         finish_e finish) {
-  if (finish == FINISH_GELU) {
-    minilm_linear(w, bias, MINILM_HIDDEN, MINILM_INNER, x, panels, y, MINILM_FINISH_GELU);
-  } else if (finish == FINISH_RESIDUAL && depth == MINILM_INNER) {
-    minilm_linear(w, bias, MINILM_INNER, MINILM_HIDDEN, x, panels, y, MINILM_FINISH_RESIDUAL);
-  } else if (finish == FINISH_RESIDUAL) {
-    minilm_linear(w, bias, MINILM_HIDDEN, MINILM_HIDDEN, x, panels, y, MINILM_FINISH_RESIDUAL);
-  } else {
-    minilm_linear(w, bias, depth, rows, x, panels, y, MINILM_FINISH_BIAS);
+                         finish_e finish, uint32_t blocks) {
+  for (uint32_t block = 0; block < blocks; ++block) {
+    ptrdiff_t first = minilm_share(rows, block, blocks), end = minilm_share(rows, block + 1, blocks);
+    if (finish == FINISH_GELU) {
+      minilm_linear(w, bias, MINILM_HIDDEN, MINILM_INNER, first, end, x, panels, y, MINILM_FINISH_GELU);
+    } else if (finish == FINISH_RESIDUAL && depth == MINILM_INNER) {
+      minilm_linear(w, bias, MINILM_INNER, MINILM_HIDDEN, first, end, x, panels, y, MINILM_FINISH_RESIDUAL);
+    } else if (finish == FINISH_RESIDUAL) {
+      minilm_linear(w, bias, MINILM_HIDDEN, MINILM_HIDDEN, first, end, x, panels, y, MINILM_FINISH_RESIDUAL);
+    } else {
+      minilm_linear(w, bias, depth, rows, first, end, x, panels, y, MINILM_FINISH_BIAS);
+    }
   }
 }
 

@@ -50,7 +50,7 @@ static void check_linear(const kernels_t *level, uint64_t *random, ptrdiff_t dep
   if (finish != FINISH_RESIDUAL) {
     for (ptrdiff_t i = 0; i < outputs; ++i) y[i] = NAN;
   }
-  level->linear(w, bias, depth, rows, x, panels, y, finish);
+  level->linear(w, bias, depth, rows, x, panels, y, finish, 1 + (uint32_t)(slip_test_random(random) % 9));
   for (ptrdiff_t i = 0; i < outputs; ++i) SLIP_CHECK(!isnan(y[i]));
   SLIP_CHECK(same_bytes(y + outputs, before + outputs, GUARD));
   for (int sample = 0; sample < 2000; ++sample) {
@@ -85,14 +85,13 @@ SLIP_TEST(products_match_a_plain_loop) {
   }
 }
 
-// Any |depth| that is a multiple of the unrolled steps, any |rows| that is one of whole tiles.
+// Any |depth| that is a multiple of the unrolled steps, any |rows| that is one of whole shares.
 SLIP_TEST(products_of_other_shapes_match_a_plain_loop) {
   uint64_t random = slip_test_seed();
   for (int i = 0; i < LEVELS; ++i) {
     if (!levels[i]->supported()) continue;
     for (int round = 0; round < 40; ++round) {
-      ptrdiff_t depth = 8 * (1 + (ptrdiff_t)(slip_test_random(&random) % 40)),
-                rows = 12 * (1 + (ptrdiff_t)(slip_test_random(&random) % 20));
+      ptrdiff_t depth = 8 * (1 + (ptrdiff_t)(slip_test_random(&random) % 40)), rows = 48 * (1 + (ptrdiff_t)(slip_test_random(&random) % 7));
       check_linear(levels[i], &random, depth, rows, 1 + (ptrdiff_t)(slip_test_random(&random) % 7), FINISH_BIAS);
     }
   }

@@ -5,7 +5,8 @@
 
 #include "panel.h"
 
-// y = x W^T + bias over |panels| panels, |rows| weight rows of |depth| each; |finish| says what happens to a finished tile.
+// y = x W^T + bias over |panels| panels, for the rows |first| .. |end| of a weight matrix of |rows| rows of |depth|; |finish| says what
+// happens to a finished tile. |depth| is a multiple of MINILM_STEPS, |first| and |end| are multiples of MINILM_SHARE_ROWS.
 //
 // Loop order: a tile of weights (ROWS * depth) is used for every panel before the next is touched, so weights are read once from afar and
 // panels stream from the second-level cache. Blocking over depth was measured and gains nothing (102 GF/s per core with and without, depth
@@ -25,11 +26,19 @@ static __attribute__((noinline)) void minilm_gelu_tiles(float *y) {
   }
 }
 
-MINILM_INLINE void minilm_linear(const float *w, const float *bias, ptrdiff_t depth, ptrdiff_t rows, const float *x, ptrdiff_t panels,
-                                 float *y, minilm_finish_e finish) {
-  _Static_assert(MINILM_HIDDEN % MINILM_ROWS == 0 && MINILM_INNER % (MINILM_GELU_TILES * MINILM_ROWS) == 0,
-                 "every product of the encoder divides into whole tiles");
-  for (ptrdiff_t n = 0; n < rows; n += MINILM_ROWS) {
+// Rows come in shares of so many: whole tiles, and whole groups of GELU, for any MINILM_ROWS.
+#define MINILM_SHARE_ROWS 48
+_Static_assert(MINILM_SHARE_ROWS % (MINILM_GELU_TILES * MINILM_ROWS) == 0, "a share is made of whole groups of tiles");
+_Static_assert(MINILM_HIDDEN % MINILM_SHARE_ROWS == 0 && MINILM_INNER % MINILM_SHARE_ROWS == 0, "every product divides into whole shares");
+
+// Where the part of block |index| of |count| begins among |rows| rows (that of block |count| is the end).
+MINILM_INLINE ptrdiff_t minilm_share(ptrdiff_t rows, uint32_t index, uint32_t count) {
+  return rows / MINILM_SHARE_ROWS * (ptrdiff_t)index / (ptrdiff_t)count * MINILM_SHARE_ROWS;
+}
+
+MINILM_INLINE void minilm_linear(const float *w, const float *bias, ptrdiff_t depth, ptrdiff_t rows, ptrdiff_t first, ptrdiff_t end,
+                                 const float *x, ptrdiff_t panels, float *y, minilm_finish_e finish) {
+  for (ptrdiff_t n = first; n < end; n += MINILM_ROWS) {
     for (ptrdiff_t p = 0; p < panels; ++p) {
       minilm_tile_t tile;
       for (int r = 0; r < MINILM_ROWS; ++r) {
