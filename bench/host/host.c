@@ -35,8 +35,7 @@ static void require(slip_status_t status) {
   exit(1);
 }
 
-// --- Ours
-// -----------------------------------------------------------------------------------------------------------------------------------
+// --- Ours ---
 
 static void update(const slip_kargs_t *args, slip_block_t block) {
   (void)block;
@@ -113,8 +112,7 @@ static double graph_measure(graph_t *graph, uint64_t count, double seconds) {
   return (to - from) * 1e9 / (double)(runs * count * LANES);
 }
 
-// --- The host's
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- The host's ---
 
 static volatile uint64_t sink;
 static void region(void) {
@@ -144,8 +142,7 @@ static double region_measure(double seconds) {
   return (to - from) * 1e6 / (double)count;
 }
 
-// --- Together
-// -------------------------------------------------------------------------------------------------------------------------------
+// --- Together ---
 
 static double in_turn(graph_t *graph, double seconds) {
   uint64_t count = 0;

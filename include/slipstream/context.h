@@ -83,6 +83,7 @@ typedef enum slip_context_bits_e {
   SLIP_CONTEXT_NONE = 0,
   SLIP_CONTEXT_SINGLE_THREAD = 1,     // no worker threads: the launching thread does everything
   SLIP_CONTEXT_SKIP_BUILD_CHECK = 2,  // accept a platform whose build identity is missing or another one
+  SLIP_CONTEXT_PIN_WORKERS = 4,       // each worker to a core of its own of the opening thread's mask, if there are more cores than workers
 } slip_context_bits_e;
 
 #ifdef __cplusplus

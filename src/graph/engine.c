@@ -20,8 +20,10 @@ static slip_status_t slip__seat_grow_scratch(slip__engine_t *engine, slip__seat_
   char *old = atomic_load_explicit(&seat->scratch, memory_order_relaxed);  // writers hold the engine's lock
   slip__scratch_t *old_head = old ? (slip__scratch_t *)(void *)(old - SLIP__SCRATCH_HEAD) : NULL;
   if (bytes == 0 || (old_head && old_head->bytes >= bytes)) return slip_ok_status();
-  void *memory;
-  SLIP_RETURN_IF_ERROR(slip__alloc_aligned(engine->allocator, (size_t)bytes + SLIP__SCRATCH_HEAD, 64, &memory));
+  // Straight from the allocator: the helpers zero what they return, which would commit scratch that no kernel may ever use.
+  size_t size = (size_t)bytes + SLIP__SCRATCH_HEAD;
+  void *memory = engine->allocator.control(engine->allocator.self, NULL, 0, size, 64);
+  if (!memory) return SLIP_STATUS(SLIP_CODE_OUT_OF_MEMORY, "no memory for %zu bytes of kernel scratch", size);
   slip__scratch_t *head = memory;
   head->older = old_head;
   head->bytes = bytes;
@@ -64,7 +66,18 @@ static slip_status_t slip__engine_add_seat(slip__engine_t *engine, slip__seat_t 
   return slip_ok_status();
 }
 
-static slip_status_t slip__engine_start(slip__engine_t *engine) {
+// Each worker to a core of its own. Never the caller's thread, and never a core outside the caller's mask: workers inherit that. Without a
+// core to spare for the caller nobody is pinned: two threads nailed to one core cannot make way for each other.
+static void slip__engine_pin(slip__engine_t *engine) {
+  uint32_t cores[SLIP__TOPOLOGY_SPREAD_MAX];
+  uint32_t count = slip__topology_core_list(cores, SLIP__TOPOLOGY_SPREAD_MAX);
+  if (count <= engine->worker_count) return;
+  slip__topology_spread("/sys/devices/system/cpu", slip__topology_current_core(), cores, count);
+  // A refusal leaves the worker where it may run anyway.
+  for (uint32_t i = 0; i < engine->worker_count; ++i) (void)slip__thread_bind(&engine->seats[i]->thread, cores[i]);
+}
+
+static slip_status_t slip__engine_start(slip__engine_t *engine, bool pin) {
   for (uint32_t i = 0; i < engine->worker_count; ++i) {
     slip__seat_t *seat;
     SLIP_RETURN_IF_ERROR(slip__engine_add_seat(engine, &seat));
@@ -74,6 +87,7 @@ static slip_status_t slip__engine_start(slip__engine_t *engine) {
     (void)snprintf(name, sizeof(name), "slip-worker-%" PRIu32, i + 1);
     SLIP_RETURN_IF_ERROR(slip__thread_start(&engine->seats[i]->thread, name, slip__worker_main, engine->seats[i]));
   }
+  if (pin) slip__engine_pin(engine);
   return slip_ok_status();
 }
 
@@ -94,7 +108,7 @@ slip_status_t slip__engine_create(const slip__engine_options_t *options, slip__e
   atomic_store_explicit(&engine->scratch_bytes, options->scratch_bytes, memory_order_relaxed);
   (void)pthread_mutex_init(&engine->lock, NULL);
   slip__board_initialize(&engine->board);
-  slip_status_t status = slip__engine_start(engine);
+  slip_status_t status = slip__engine_start(engine, options->pin_workers != 0);
   if (!slip_status_is_ok(status)) {
     slip__engine_destroy(engine);
     return slip_status_annotate(status, "starting an engine of %" PRIu32 " threads", threads);

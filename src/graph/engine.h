@@ -20,7 +20,7 @@ typedef struct slip__engine_options_t {
   uint32_t scratch_bytes;       // per-thread kernel scratch to start with; grown by slip__engine_reserve_scratch
   uint32_t stall_timeout_ms;    // a run in which nothing has happened and nothing can happen for so long fails; 0: 500, UINT32_MAX: never
   uint32_t element_timeout_ms;  // an element access that waits longer fails its run; 0: no limit
-  uint32_t reserved;
+  uint32_t pin_workers;         // 1: each worker to a core of its own, if the caller's mask has more cores than there are workers
   slip_allocator_t allocator;
 } slip__engine_options_t;
 

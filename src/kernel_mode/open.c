@@ -168,6 +168,7 @@ static slip_status_t slip__open_engine(slip_context_t *context) {
   const slip_context_options_t *options = &context->options;
   slip__engine_options_t engine = {.thread_count = (options->flags & SLIP_CONTEXT_SINGLE_THREAD) ? 1 : options->scheduler_threads,
                                    .scratch_bytes = SLIP__SCRATCH_BYTES,
+                                   .pin_workers = (options->flags & SLIP_CONTEXT_PIN_WORKERS) != 0,
                                    .stall_timeout_ms = options->stall_timeout_ms,
                                    .allocator = context->allocator};
   SLIP_RETURN_IF_ERROR_ANNOTATED(slip__engine_create(&engine, &context->engine), "starting the task-graph engine");

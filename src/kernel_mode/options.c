@@ -63,7 +63,7 @@ static slip_status_t slip__options_check_limit(const char *name, uint64_t value,
 }
 
 slip_status_t slip__options_check(const slip_context_options_t *options) {
-  const uint32_t known = SLIP_CONTEXT_SINGLE_THREAD | SLIP_CONTEXT_SKIP_BUILD_CHECK;
+  const uint32_t known = SLIP_CONTEXT_SINGLE_THREAD | SLIP_CONTEXT_SKIP_BUILD_CHECK | SLIP_CONTEXT_PIN_WORKERS;
   for (int ring = 0; ring < SLIP_RING_COUNT; ++ring) SLIP_RETURN_IF_ERROR(slip__options_check_ring(options, ring));
   if (options->scheduler_threads == 1) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,

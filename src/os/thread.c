@@ -32,18 +32,28 @@ static void *slip__thread_main(void *pointer) {
   return NULL;
 }
 
+static int slip__thread_create(slip__thread_t *thread, slip__thread_start_t *start) {
+  pthread_attr_t attributes;
+  int error = pthread_attr_init(&attributes);
+  if (error != 0) return error;
+  (void)pthread_attr_setstacksize(&attributes, SLIP__THREAD_STACK_BYTES);
+  error = pthread_create(&thread->handle, &attributes, slip__thread_main, start);
+  (void)pthread_attr_destroy(&attributes);
+  return error;
+}
+
 slip_status_t slip__thread_start(slip__thread_t *thread, const char *name, void (*run)(void *user), void *user) {
   slip__thread_start_t start = {.run = run, .user = user};
-  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
   sigset_t all, before;
   thread->started = false;
   sigfillset(&all);
-  // A thread's own fault is its own: blocked, it would end the process past every handler, a sanitizer's report or a crash reporter's
-  // included.
+  // A thread's own fault is its own: blocked, it would end the process past every handler, a sanitizer's report, a crash reporter's or a
+  // sandbox's (SIGSYS) included.
   for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); ++i) sigdelset(&all, faults[i]);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = slip__os_fault(SLIP__OS_CALL_THREAD);
-  if (error == 0) error = pthread_create(&thread->handle, NULL, slip__thread_main, &start);
+  if (error == 0) error = slip__thread_create(thread, &start);
   (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (error != 0) {
     slip_code_t code = error == EAGAIN || error == ENOMEM ? SLIP_CODE_OUT_OF_MEMORY : SLIP_CODE_UNSUPPORTED;
@@ -65,15 +75,20 @@ void slip__thread_join(slip__thread_t *thread) {
   thread->started = false;
 }
 
-bool slip__thread_bind_self(uint32_t core) {
+bool slip__thread_bind(const slip__thread_t *thread, uint32_t core) {
   cpu_set_t *set = CPU_ALLOC(core + 1u);
   if (!set) return false;
   size_t size = CPU_ALLOC_SIZE(core + 1u);
   CPU_ZERO_S(size, set);
   CPU_SET_S(core, size, set);
-  bool bound = sched_setaffinity(0, size, set) == 0;
+  bool bound = pthread_setaffinity_np(thread->handle, size, set) == 0;
   CPU_FREE(set);
   return bound;
+}
+
+bool slip__thread_bind_self(uint32_t core) {
+  const slip__thread_t self = {.handle = pthread_self()};
+  return slip__thread_bind(&self, core);
 }
 
 bool slip__futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t timeout_ns) {

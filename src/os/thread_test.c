@@ -8,6 +8,36 @@
 #include "os/fault.h"
 #include "slip_test.h"
 
+typedef struct thread_limits_t {
+  size_t stack, guard;
+  uint32_t open_signals;
+} thread_limits_t;
+
+static void thread_measure(void *user) {
+  thread_limits_t *limits = user;
+  pthread_attr_t attributes;
+  sigset_t mask;
+  SLIP_CHECK_EQ(pthread_getattr_np(pthread_self(), &attributes), 0);
+  SLIP_CHECK_EQ(pthread_attr_getstacksize(&attributes, &limits->stack), 0);
+  SLIP_CHECK_EQ(pthread_attr_getguardsize(&attributes, &limits->guard), 0);
+  SLIP_CHECK_EQ(pthread_attr_destroy(&attributes), 0);
+  SLIP_CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &mask), 0);
+  for (int i = 1; i < SIGRTMIN; ++i) {
+    // The C library keeps two for itself; nobody can block the other two.
+    if (i < 32 && i != SIGKILL && i != SIGSTOP && sigismember(&mask, i) == 0) limits->open_signals |= 1u << i;
+  }
+}
+
+SLIP_TEST(thread_has_a_small_guarded_stack_and_its_own_faults_only) {
+  slip__thread_t thread;
+  thread_limits_t limits = {0};
+  SLIP_CHECK_OK(slip__thread_start(&thread, "measure", thread_measure, &limits));
+  slip__thread_join(&thread);
+  SLIP_CHECK(limits.stack <= SLIP__THREAD_STACK_BYTES && limits.stack >= SLIP__THREAD_STACK_BYTES / 2);
+  SLIP_CHECK(limits.guard >= 4096);
+  SLIP_CHECK_EQ(limits.open_signals, 1u << SIGSEGV | 1u << SIGBUS | 1u << SIGFPE | 1u << SIGILL | 1u << SIGTRAP | 1u << SIGSYS);
+}
+
 typedef struct thread_state_t {
   _Atomic uint32_t turn;
   uint32_t count;

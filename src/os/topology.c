@@ -2,6 +2,7 @@
 #include "os/topology.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -143,6 +144,57 @@ uint32_t slip__topology_core_list(uint32_t *out_cores, uint32_t capacity) {
   }
   CPU_FREE(set);
   return count;
+}
+
+uint32_t slip__topology_current_core(void) {
+  int core = sched_getcpu();
+  return core < 0 ? 0 : (uint32_t)core;
+}
+
+// True if the kernel's list, as "0-1,64,66-67", has |core|.
+static bool slip__topology_list_has(const char *list, uint32_t core) {
+  for (const char *at = list; *at;) {
+    char *end;
+    unsigned long first = strtoul(at, &end, 10), last = first;
+    if (end == at) return false;
+    if (*end == '-') last = strtoul(end + 1, &end, 10);
+    if (core >= first && core <= last) return true;
+    at = *end == ',' ? end + 1 : "";
+  }
+  return false;
+}
+
+// Reads the hyperthreads of |core|'s physical core. False if the system does not tell.
+static bool slip__topology_siblings(const char *system, uint32_t core, char *list, int capacity) {
+  char path[PATH_MAX];
+  (void)snprintf(path, sizeof(path), "%s/cpu%" PRIu32 "/topology/thread_siblings_list", system, core);
+  FILE *file = fopen(path, "re");
+  if (!file) return false;
+  bool read = fgets(list, capacity, file) != NULL;
+  (void)fclose(file);
+  return read;
+}
+
+void slip__topology_spread(const char *system, uint32_t caller, uint32_t *cores, uint32_t count) {
+  uint32_t turns[SLIP__TOPOLOGY_SPREAD_MAX];  // how many of a core's physical core come before it
+  char list[1024];
+  if (count > SLIP__TOPOLOGY_SPREAD_MAX) count = SLIP__TOPOLOGY_SPREAD_MAX;
+  for (uint32_t i = 0; i < count; ++i) {
+    bool told = slip__topology_siblings(system, cores[i], list, sizeof(list));
+    turns[i] = cores[i] == caller ? UINT32_MAX : 0;
+    for (uint32_t k = 0; told && k < count && cores[i] != caller; ++k) {
+      if (cores[k] - caller < cores[i] - caller && slip__topology_list_has(list, cores[k])) ++turns[i];
+    }
+  }
+  for (uint32_t i = 1; i < count; ++i) {
+    uint32_t core = cores[i], turn = turns[i], at = i;
+    for (; at > 0 && (turns[at - 1] > turn || (turns[at - 1] == turn && cores[at - 1] - caller > core - caller)); --at) {
+      cores[at] = cores[at - 1];
+      turns[at] = turns[at - 1];
+    }
+    cores[at] = core;
+    turns[at] = turn;
+  }
 }
 
 uint64_t slip__topology_memory_bytes(void) {

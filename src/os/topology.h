@@ -11,6 +11,14 @@ uint32_t slip__topology_usable_cores(void);
 // The numbers of the cores in the affinity mask, ascending, at most |capacity|; returns how many were written. A cgroup limit does not say
 // which cores: it is not applied here.
 uint32_t slip__topology_core_list(uint32_t *out_cores, uint32_t capacity);
+// Sorts |cores| into the order in which threads should be given one each, when the caller's own thread runs on |caller|: physical cores
+// that nobody has yet come first, then their hyperthreads; |caller| comes last. Within that, ascending from |caller| on, so that several
+// callers do not all begin at the same core. |system| is "/sys/devices/system/cpu", or a copy of it in a test; what it does not tell counts
+// as a core of its own. Reads a file a core. Beyond SLIP__TOPOLOGY_SPREAD_MAX cores the order stays.
+#define SLIP__TOPOLOGY_SPREAD_MAX 1024
+void slip__topology_spread(const char *system, uint32_t caller, uint32_t *cores, uint32_t count);
+// Where the calling thread runs at this moment.
+uint32_t slip__topology_current_core(void);
 // Cores that the cgroup limits allow (rounded up), 0 for no limit: |process_file| is "/proc/self/cgroup", |mount| "/sys/fs/cgroup", or
 // copies of them in a test.
 uint32_t slip__topology_cgroup_cores(const char *process_file, const char *mount);

@@ -68,6 +68,37 @@ SLIP_TEST(topology_reads_cgroup_v1) {
   SLIP_CHECK_EQ(topology_cores(), 2);
 }
 
+static void topology_check_spread(uint32_t caller, const uint32_t *cores, const uint32_t *expected, uint32_t count) {
+  char system[512];
+  uint32_t order[16];
+  snprintf(system, sizeof(system), "%s/cpu", slip_test_temporary_directory());
+  memcpy(order, cores, count * sizeof(*cores));
+  slip__topology_spread(system, caller, order, count);
+  for (uint32_t i = 0; i < count; ++i) SLIP_CHECK_EQ(order[i], expected[i]);
+}
+
+SLIP_TEST(topology_spreads_over_physical_cores_before_hyperthreads) {
+  const uint32_t all[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  // Without files every core is one of its own; the caller's comes last.
+  topology_check_spread(2, all, (const uint32_t[]){3, 4, 5, 6, 7, 0, 1, 2}, 8);
+  // Cores 0 and 4, 1 and 5, ... share; the kernel writes lists and ranges.
+  for (int i = 0; i < 8; ++i) {
+    char name[64], list[16];
+    snprintf(name, sizeof(name), "cpu/cpu%d/topology/thread_siblings_list", i);
+    snprintf(list, sizeof(list), "%d,%d\n", i % 4, i % 4 + 4);
+    topology_write(name, list);
+  }
+  topology_check_spread(0, all, (const uint32_t[]){1, 2, 3, 4, 5, 6, 7, 0}, 8);
+  topology_check_spread(5, all, (const uint32_t[]){6, 7, 0, 1, 2, 3, 4, 5}, 8);
+  // A mask that has both of some cores and one of others; the caller may have left it meanwhile.
+  topology_check_spread(1, (const uint32_t[]){0, 1, 2, 4, 5}, (const uint32_t[]){2, 4, 5, 0, 1}, 5);
+  topology_check_spread(9, (const uint32_t[]){0, 4, 6}, (const uint32_t[]){0, 6, 4}, 3);
+  topology_write("cpu/cpu0/topology/thread_siblings_list", "0-1,6-7\n");
+  topology_write("cpu/cpu1/topology/thread_siblings_list", "0-1,6-7\n");
+  topology_check_spread(3, (const uint32_t[]){0, 1, 2, 3}, (const uint32_t[]){0, 2, 1, 3}, 4);
+  SLIP_CHECK(slip__topology_current_core() < 1u << 20);
+}
+
 SLIP_TEST(cpu_targets_are_ordered_and_nested) {
   size_t count = slip__cpu_target_count();
   SLIP_CHECK(count >= 1);

@@ -15,8 +15,7 @@
 #define HOSTS   8
 #define ENGINES 3
 
-// --- The workers as the system sees them
-// --------------------------------------------------------------------------------------------------
+// --- The workers as the system sees them ---
 
 typedef struct host_workers_t {
   uint32_t count, running;
@@ -58,8 +57,7 @@ static void host_pause(long milliseconds) {
   (void)nanosleep(&pause, NULL);
 }
 
-// --- Graphs: chains side by side, blocks over all of them, a gang
-// -------------------------------------------------------------------------
+// --- Graphs: chains side by side, blocks over all of them, a gang ---
 
 enum { STEP, BLOCK, MEET };
 static void host_step(const slip_kargs_t *args, slip_block_t block) {
@@ -123,16 +121,16 @@ static void host_run(void *user) {
   }
 }
 
+static bool host_pins;
 static void host_open(host_graph_t *graph, uint32_t threads, int64_t phases, int runs) {
-  slip__engine_options_t engine = {.thread_count = threads};
+  slip__engine_options_t engine = {.thread_count = threads, .pin_workers = host_pins};
   slip__workspace_options_t workspace = graph_test_options(256, 4096, 1024);
   *graph = (host_graph_t){.phases = phases, .runs = runs};
   SLIP_CHECK_OK(slip__engine_create(&engine, &graph->test.engine));
   SLIP_CHECK_OK(slip__workspace_create(graph->test.engine, &workspace, &graph->test.workspace));
 }
 
-// --- Tests
-// ----------------------------------------------------------------------------------------------------------------------------------
+// --- Tests ---
 
 SLIP_TEST(workers_keep_to_the_mask_of_the_caller_and_leave_it_alone) {
   uint32_t cores[1024], count = slip__topology_core_list(cores, 1024);
@@ -161,6 +159,34 @@ SLIP_TEST(workers_keep_to_the_mask_of_the_caller_and_leave_it_alone) {
   }
 }
 
+// On request each worker has a core of its own inside the mask, where there is one left for the caller; else all float.
+SLIP_TEST(pinned_workers_have_a_core_each) {
+  uint32_t cores[1024], count = slip__topology_core_list(cores, 1024);
+  cpu_set_t before, after, own, taken;
+  CPU_ZERO(&taken);
+  SLIP_CHECK_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  host_pins = true;
+  for (uint32_t threads = count > 16 ? 16 : count; threads <= count + 2; threads += 2) {
+    host_graph_t graph;
+    host_open(&graph, threads, 20, 3);
+    host_run(&graph);
+    host_workers_t workers = host_workers();
+    SLIP_CHECK_EQ(workers.count, threads - 1);
+    for (uint32_t i = 0; i < workers.count; ++i) {
+      SLIP_CHECK_EQ(sched_getaffinity(workers.ids[i], sizeof(own), &own), 0);
+      if (threads > count) SLIP_CHECK(CPU_EQUAL(&own, &before));
+      if (threads > count) continue;
+      SLIP_CHECK_EQ(CPU_COUNT(&own), 1);
+      CPU_OR(&taken, &taken, &own);
+    }
+    if (threads <= count) SLIP_CHECK_EQ(CPU_COUNT(&taken), workers.count);
+    CPU_ZERO(&taken);
+    graph_test_close(&graph.test);
+    SLIP_CHECK_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+    SLIP_CHECK(CPU_EQUAL(&after, &before));
+  }
+}
+
 SLIP_TEST(idle_workers_sleep_and_wake_for_nothing) {
   host_graph_t graph;
   host_open(&graph, 4, 50, 5);
@@ -175,6 +201,34 @@ SLIP_TEST(idle_workers_sleep_and_wake_for_nothing) {
   SLIP_CHECK_EQ(after.running, 0);
   SLIP_CHECK_EQ(after.switches, before.switches);
   graph_test_close(&graph.test);
+}
+
+static uint64_t host_resident_bytes(void) {
+  unsigned long long total = 0, resident = 0;
+  FILE *file = fopen("/proc/self/statm", "re");
+  SLIP_CHECK(file && fscanf(file, "%llu %llu", &total, &resident) == 2);
+  (void)fclose(file);
+  return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+// Stacks, scratch, rings and maps cost address space; memory only where they have been used. (A sanitizer's shadow of it is written at
+// once.)
+SLIP_TEST(an_engine_commits_what_it_has_used) {
+  enum { THREADS = 16, SCRATCH = 1 << 20, WORKSPACES = 4 };
+  slip__engine_options_t options = {.thread_count = THREADS, .scratch_bytes = SCRATCH};
+  slip__workspace_options_t rings = graph_test_options(16384, 64 << 20, 65536);
+  slip__workspace_t *workspaces[WORKSPACES];
+  slip__engine_t *engine;
+  uint64_t before = host_resident_bytes();
+  SLIP_CHECK_OK(slip__engine_create(&options, &engine));
+  for (int i = 0; i < WORKSPACES; ++i) SLIP_CHECK_OK(slip__workspace_create(engine, &rings, &workspaces[i]));
+  uint64_t grown = host_resident_bytes() - before;
+  printf("# %llu KiB for %d threads and %d workspaces\n", (unsigned long long)grown >> 10, THREADS, WORKSPACES);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+  SLIP_CHECK(grown < 4u << 20);
+#endif
+  for (int i = 0; i < WORKSPACES; ++i) slip__workspace_destroy(workspaces[i]);
+  slip__engine_destroy(engine);
 }
 
 static _Atomic bool host_stop;
