@@ -24,8 +24,7 @@ SLIP_TEST(an_exhausted_entry_gives_no_blocks_whatever_its_fields_say) {
   graph_test_close(&test);
 }
 
-// --- Kernels that meet each other: whatever waits gives up its core, there may be fewer than threads
-// ---------------------------------------
+// --- Kernels that meet each other; whoever waits gives up its core, there may be fewer than threads ---
 
 enum { WAIT, WHO, UNEVEN, GATHER };
 typedef struct board_place_t {
@@ -116,8 +115,38 @@ SLIP_TEST_TIMEOUT(long_blocks_are_claimed_in_shrinking_ranges, 60) {
   graph_test_close(&test);
 }
 
-// --- Gangs of several runs
-// ------------------------------------------------------------------------------------------------------------------
+// A gang of each kind of core, as large as it may be; blocks of each kind on all threads.
+static void board_cores(slip_orch_t *o, const slip_oargs_t *args) {
+  static const uint32_t kinds[] = {SLIP_CORE_ANY, SLIP_CORE_MATRIX, SLIP_CORE_VECTOR, SLIP_CORE_MIXED};
+  for (int i = 0; i < 4; ++i) {
+    slip_task_builder_t task;
+    uint32_t cores = slip_orch_available_cores(o, kinds[i]);
+    SLIP_CHECK_EQ(cores, slip_orch_available_cores(o, SLIP_CORE_ANY));
+    for (uint32_t kernel = WHO; kernel <= GATHER; kernel += GATHER - WHO) {
+      slip_task_begin(&task, kernel, cores);
+      slip_task_inout(&task, &args->tensors[0]);
+      slip_task_scalar(&task, args->scalars[0]);
+      if (kernel == GATHER) slip_task_gang(&task);
+      task.submit.core = kinds[i];
+      slip_task_submit(o, &task);
+    }
+  }
+  SLIP_CHECK_EQ(slip_orch_available_cores(o, SLIP_CORE_MIXED + 1), 0);
+}
+SLIP_TEST_TIMEOUT(every_thread_runs_every_kind_of_core, 120) {
+  for (uint32_t threads = 1; threads <= 4; ++threads) {
+    graph_test_t test = graph_test_open(threads, 64, 4096, 64);
+    for (int round = 0; round < 20; ++round) {
+      board_place_t place = {.go = 1};
+      board_run(&test, board_cores, &place);
+      SLIP_CHECK_EQ(atomic_load(&place.done), 4 * threads);
+      SLIP_CHECK(atomic_load(&place.first) != 0);
+    }
+    graph_test_close(&test);
+  }
+}
+
+// --- Gangs of several runs ---
 
 typedef struct board_caller_t {
   graph_test_t test;

@@ -60,8 +60,8 @@ static void slip__orch_create(slip_orch_t *o, slip_otensor_t *tensor) {
 }
 
 static uint32_t slip__orch_available_cores(slip_orch_t *o, uint32_t core) {
-  (void)core;  // every thread runs every kind
-  return slip__engine_thread_count(((slip__workspace_t *)o)->engine);
+  // Every thread is a core of each kind; nothing is one of a kind that does not exist.
+  return core <= SLIP_CORE_MIXED ? slip__engine_thread_count(((slip__workspace_t *)o)->engine) : 0;
 }
 
 // Checks an element access and waits for the tasks that it must follow. NULL: the error is latched.

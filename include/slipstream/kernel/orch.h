@@ -225,7 +225,8 @@ static inline void slip_scope_end(slip_orch_t *o) {
 static inline slip_task_t slip_task_join(slip_orch_t *o, const slip_task_t *deps, uint32_t dep_count) {
   return o->api->join(o, deps, dep_count);
 }
-// Threads that run tasks of |core|, for choosing the number of blocks.
+// Threads that run tasks of |core|, for choosing the number of blocks; 0 for a kind that does not exist. Where the engine runs on CPU
+// threads (cpu, sim) every thread runs every kind, so all kinds give the same number.
 static inline uint32_t slip_orch_available_cores(slip_orch_t *o, uint32_t core) {
   return o->api->available_cores(o, core);
 }
