@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "graph/workspace.h"
 #include "slip_test_graph.h"
 #include "slip_test_allocator.h"
 
@@ -43,6 +44,11 @@ static void expect(slip_orch_fn_t orchestrate, uint32_t flags, slip_code_t code,
       } else {
         SLIP_CHECK_ERROR(status, code, part);
       }
+      for (int i = 0; i < SLIP__RING_COUNT; ++i) {
+        const slip__ring_t *ring = &test.workspace->rings[i];
+        SLIP_CHECK(ring->slot_high <= ring->mask + 1);
+        SLIP_CHECK(ring->block_high <= ring->slot_high);  // a block that is lost is lost for ever
+      }
       uint64_t before = slip__workspace_task_count(test.workspace);
       data[0] = 0;
       atomic_store(&ran, 0);
@@ -69,6 +75,14 @@ static void expect(slip_orch_fn_t orchestrate, uint32_t flags, slip_code_t code,
     expect(name##_body, (flags), SLIP_CODE_##code, (part));           \
   }
 
+// A refused task with more tensors than a slot holds had taken an argument block. There are as many as the window has slots; the harness's
+// rounds are more.
+FAULT(last_of_many_tensors, 0, GRAPH_INVALID_TASK, "tensor 31 reaches outside its storage", slip_otensor_t outside = t;
+      outside.view.dims[0] = 5; slip_task_begin(&task, MANY, 1); for (int i = 0; i < 31; ++i) slip_task_in(&task, &t);
+      slip_task_in(&task, &outside); slip_task_submit(o, &task);)
+FAULT(last_of_many_outputs, 0, GRAPH_HEAP_EXHAUSTED, "an output of 8000 bytes", const int64_t dims[1] = {1000};
+      slip_otensor_t large = slip_otensor_describe(SLIP_DTYPE_I64, 1, dims); slip_task_begin(&task, MANY, 1);
+      for (int i = 0; i < 31; ++i) slip_task_in(&task, &t); slip_task_out(&task, &large); slip_task_submit(o, &task);)
 FAULT(unknown_kernel, 0, GRAPH_INVALID_TASK, "kernel 9 does not exist", slip_task_inout(&task, &t); task.submit.kernel = 9;
       slip_task_submit(o, &task);)
 FAULT(missing_tensor, 0, GRAPH_INVALID_TASK, "0 tensors and 0 scalars were given, the kernel declares 1 and 0", slip_task_submit(o, &task);)

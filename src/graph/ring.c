@@ -27,10 +27,7 @@ void slip__ring_retire(slip__ring_t *ring, uint64_t *inout_ran) {
     const slip__slot_note_t *note = &ring->notes[index];
     *inout_ran += slot->ran;
     ring->edge_tail = note->edges_end;
-    if (__builtin_expect(note->arguments != NULL, 0)) {
-      note->arguments->next_free = ring->free_blocks;
-      ring->free_blocks = note->arguments;
-    }
+    if (__builtin_expect(note->arguments != NULL, 0)) slip__ring_give_block(ring, note->arguments);
     ring->free_slots[ring->free_count++] = index;
     ++sequence;
   }

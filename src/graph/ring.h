@@ -99,6 +99,11 @@ void slip__ring_end_scope(slip__ring_t *rings, uint32_t index);
 void *slip__ring_allocate(slip__ring_t *ring, uint64_t size);
 // An argument block; there is one for each slot, so this cannot fail.
 slip__argument_block_t *slip__ring_take_block(slip__ring_t *ring);
+// Takes it back: of a task that is over, or never came to be.
+static inline void slip__ring_give_block(slip__ring_t *ring, slip__argument_block_t *block) {
+  block->next_free = ring->free_blocks;
+  ring->free_blocks = block;
+}
 // Bytes of memory touched so far, in whole pages.
 uint64_t slip__ring_committed_bytes(const slip__ring_t *ring);
 

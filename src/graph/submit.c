@@ -119,6 +119,7 @@ slip_task_t slip__orch_submit(slip_orch_t *o, const slip_submit_t *submit) {
   uint32_t access_count, dep_count = 0;
   for (; dep_count < submit->dep_count; ++dep_count) deps[dep_count] = submit->deps[dep_count];
   if (__builtin_expect(!slip__submit_fill_tensors(workspace, submit, task, tensors, &access_count, deps, &dep_count), 0)) {
+    if (block) slip__ring_give_block(ring, block);
     slip__ring_give_slot(ring);
     return 0;
   }
