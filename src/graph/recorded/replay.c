@@ -169,15 +169,20 @@ static void slip__lane_queue(slip__seat_t *seat, slip__replay_lane_t *lane) {
   if (atomic_exchange_explicit(&lane->queued, 1, memory_order_acq_rel) == 0) slip__make_ready(seat, slip__lane_item(lane));
 }
 
-// Claims |lane|, which has something left in |epoch|. False: it is held or done.
-static bool slip__lane_claim(slip__replay_lane_t *lane, uint64_t epoch) {
-  if (atomic_load_explicit(&lane->progress, memory_order_relaxed) == SLIP__EPOCH(epoch, lane->count)) return false;
+// Claims |lane| if it has something left. False: it is held or done. The epoch is read once the lane is held: a lane that is not done keeps
+// its epoch from ending, while an epoch read before may be over by now, and the lane under way in the next one.
+static bool slip__lane_claim(slip__replay_lane_t *lane, uint64_t *out_epoch) {
   uint32_t expected = 0;
   if (atomic_load_explicit(&lane->claim, memory_order_relaxed) != 0 ||
       !atomic_compare_exchange_strong_explicit(&lane->claim, &expected, 1, memory_order_acquire, memory_order_relaxed)) {
     return false;
   }
-  if (atomic_load_explicit(&lane->progress, memory_order_relaxed) != SLIP__EPOCH(epoch, lane->count)) return true;
+  // Acquire: pairs with the release in slip__replay_start_planned.
+  uint64_t epoch = atomic_load_explicit(&lane->replay->epoch, memory_order_acquire);
+  if (atomic_load_explicit(&lane->progress, memory_order_relaxed) != SLIP__EPOCH(epoch, lane->count)) {
+    *out_epoch = epoch;
+    return true;
+  }
   atomic_store_explicit(&lane->claim, 0, memory_order_release);
   return false;
 }
@@ -193,7 +198,8 @@ __attribute__((noinline)) static uint64_t slip__lane_wait(slip__replay_lane_t *o
     if (progress >= target) return progress;
     if (__builtin_expect(slip__board_gang_waits(&engine->board), 0)) slip__execute_gang(engine, seat);
     bool nobody_comes = looks >= SLIP__LANE_PATIENCE || (engine->worker_count < 2 && slip__workers_sleep(engine));
-    if (nobody_comes && slip__lane_claim(other, epoch)) {
+    uint64_t same;
+    if (nobody_comes && slip__lane_claim(other, &same)) {  // the caller's own lane keeps the epoch from ending
       (void)slip__lane_advance(other, seat, epoch, target);
     } else if (looks < 4 * SLIP__LANE_PATIENCE) {
       slip__cpu_relax();
@@ -256,12 +262,13 @@ static slip__slot_t *slip__replay_sweep(slip__replay_t *replay, slip__seat_t *se
   slip__engine_t *engine = replay->engine;
   uint32_t count = replay->block->lane_count;
   for (bool found = true; found;) {
-    // Acquire: pairs with the release in slip__replay_start_planned.
-    uint64_t epoch = atomic_load_explicit(&replay->epoch, memory_order_acquire);
     found = false;
     for (uint32_t i = 0; i < count; ++i) {
       slip__replay_lane_t *lane = &replay->lanes[first + i < count ? first + i : first + i - count];
-      if (lane->count == 0 || !slip__lane_claim(lane, epoch)) continue;
+      // Relaxed, and perhaps of an epoch that is over: only to pass by quickly what is done.
+      uint64_t epoch = atomic_load_explicit(&replay->epoch, memory_order_relaxed);
+      if (atomic_load_explicit(&lane->progress, memory_order_relaxed) == SLIP__EPOCH(epoch, lane->count)) continue;
+      if (lane->count == 0 || !slip__lane_claim(lane, &epoch)) continue;
       found = true;
       if (slip__lane_advance(lane, seat, epoch, lane->count)) return slip__replay_finish(replay, engine, seat);
     }
