@@ -5,6 +5,7 @@
 #include "graph/execute.h"
 #include "graph/fault.h"
 #include "graph/park.h"
+#include "graph/stall.h"
 #include "graph/workspace.h"
 #include "os/clock.h"
 
@@ -388,6 +389,7 @@ static void slip__replay_wait(slip__replay_t *replay, slip__seat_t *seat) {
 uint64_t slip__replay_run(slip__replay_t *replay, slip__workspace_t *workspace, slip__replay_mode_e mode) {
   slip__seat_t *seat = workspace->seat;
   if (replay->block->node_count == 0) return 0;
+  slip__stall_begin(workspace);  // while it helps, this thread holds tasks of other runs too
   slip__replay_prepare(replay, workspace, NULL, mode);
   if (replay->mode == SLIP__REPLAY_SERIAL) {
     slip__replay_run_serial(replay, seat);
@@ -396,7 +398,10 @@ uint64_t slip__replay_run(slip__replay_t *replay, slip__workspace_t *workspace, 
         replay->mode == SLIP__REPLAY_PLANNED ? slip__replay_start_planned(replay, seat) : slip__replay_start_dynamic(replay, seat);
     if (next) slip__execute_chain(replay->engine, seat, next);
     slip__replay_wait(replay, seat);
+    // What this thread took over from other runs and could not put where others find it.
+    while (seat->overflow) (void)slip__help(replay->engine, seat);
   }
+  slip__stall_end(workspace);
   if (__builtin_expect(replay->timed, 0)) slip__replay_note_time(replay, slip__clock_now_ns() - replay->started_ns);
   return replay->block->runnable - atomic_load_explicit(&replay->skipped, memory_order_relaxed);
 }
