@@ -126,7 +126,8 @@ SLIP_TEST(kernel_fault_in_a_gang) {
 static void in_nested_scopes(slip_orch_t *o, const slip_oargs_t *args) {
   for (int i = 0; i < 5; ++i) {
     slip_scope_begin(o, i % 2 ? SLIP_SCOPE_MANUAL : SLIP_SCOPE_AUTO);
-    submit(o, ADD, 1, args->tensors[0], 0, 0);
+    // In a manual scope nothing orders a task but what it names: one on a tensor of its own.
+    submit(o, ADD, 1, i % 2 ? slip_otensor_create(o, SLIP_DTYPE_I64, 1, args->tensors[0].view.dims) : args->tensors[0], 0, 0);
   }
   submit(o, FAULTY, 1, slip_otensor_create(o, SLIP_DTYPE_I64, 1, args->tensors[0].view.dims), 5, 0);
   for (int i = 0; i < 5; ++i) slip_scope_end(o);
