@@ -91,8 +91,8 @@ void slip__linker_drain(slip__producers_t *producers) {
     slip__slot_note_t *note = slip__ring_note(ring, sequence);
     if (note->last_consumer == producers->task) continue;
     slip__slot_t *slot = slip__ring_slot(ring, sequence);
-    slip__edge_t *edge = &linker->slot->edges[linker->count];
-    if (__builtin_expect(linker->count >= SLIP__SLOT_EDGES, 0)) edge = slip__linker_extra_edge(linker, slot);
+    slip__edge_t *edge =
+        __builtin_expect(linker->count < SLIP__SLOT_EDGES, 1) ? &linker->slot->edges[linker->count] : slip__linker_extra_edge(linker, slot);
     if (!edge) continue;
     note->last_consumer = producers->task;
     edge->consumer = linker->slot;
