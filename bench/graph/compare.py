@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The engine beside its peers, in turns:  compare.py DIR_WITH_THE_PROGRAMS [--quick]   (called by `run`)
+"""The engine beside its peers, in turns:  compare.py DIR_WITH_THE_PROGRAMS [--quick] [--rows-only]   (called by `run`)
 compare.py --report ROWS.csv ...   the tables and the RESULT line from rows of earlier runs
 
 For each pass and workload, ours and every peer run once, each a process of its own, on the same two CPUs. The hand-over of a cache line between the two
@@ -39,7 +39,7 @@ GROUPS = [
     (["w3replay", "w3planned"], [(COUNTERS, "tbb", "counters_w3"), (AGAIN, "tbb", "flow_w3"), ("fixed plan", "bound", "fixed_w3")]),
     (["decoder"], [("libgomp", "libgomp", "decoder"), ("libomp", "libomp", "decoder"), (BUILT, "tbb", "decoder"), (COUNTERS, "tbb", "counters_decoder"),
                    ("call loop", "bound", "loop_decoder")]),
-    (["halos"], []),
+    (["halos"], [("libgomp", "libgomp", "halos")]),
     (["submit"], []),
     (["single"], []),
     (["replay1"], []),
@@ -62,6 +62,7 @@ RATIOS = [
     ("w4_ratio_tbb", "w4", "TBB task_group"), ("w5_ratio_libgomp", "w5", "libgomp"), ("w5replay_ratio_tbbcounters", "w5replay", COUNTERS),
     ("w5planned_ratio_tbbcounters", "w5planned", COUNTERS), ("w3replay_ratio_tbbcounters", "w3replay", COUNTERS),
     ("w3planned_ratio_tbbcounters", "w3planned", COUNTERS), ("decoder_ratio_libgomp", "decoder", "libgomp"), ("decoder_ratio_tbb", "decoder", BUILT),
+    ("halos_ratio_libgomp", "halos", "libgomp"),
 ]
 FIELDS = ["pass", "peer", "workload", "row", "ns", "handover_before", "handover_after"]
 
@@ -91,7 +92,7 @@ class Programs:
         return done.stdout
 
     def handover(self):
-        return float(self.run("meter")) if len(self.cpus) == 2 else 0.0
+        return float(self.run("meter"))
 
     def measure(self, program, workload, runs):
         """Median ns of a row, None if the program has no such workload; a wrong result ends everything."""
@@ -123,8 +124,10 @@ def one_pass(programs, number, rows):
             before = after
 
 
-def measure(folder, quick):
+def measure(folder, quick, rows_only):
     programs = Programs(folder)
+    if len(programs.cpus) < 2:
+        sys.exit("bench/graph: this process may use one CPU only; the benchmark needs two")
     passes = 1 if quick else int(os.environ.get("PASSES", "0"))
     rows, start = [], time.monotonic()
     number = 0
@@ -132,6 +135,8 @@ def measure(folder, quick):
         one_pass(programs, number, rows)
         number += 1
     print("%d passes in %.0f s, CPUs %s" % (number, time.monotonic() - start, programs.cpus), file=sys.stderr)
+    if rows_only:
+        return rows, []
     before = programs.handover()
     for peer, program, name in ONCE:
         if not programs.has(program):
@@ -285,8 +290,8 @@ def main(arguments):
         print_tables(figures)
         print_result(figures, [])
         return
-    folder, quick = arguments[0], "--quick" in arguments[1:]
-    rows, curves = measure(folder, quick)
+    folder = arguments[0]
+    rows, curves = measure(folder, "--quick" in arguments[1:], "--rows-only" in arguments[1:])
     with open(os.path.join(folder, "rows.csv"), "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()

@@ -94,6 +94,28 @@ static void omp_random_graph(uint64_t *v, int64_t repeats) {
   }
 }
 
+// Boxes are not known here: the task is given the first word of each tile that its neighbourhood meets.
+static void omp_halo(uint64_t *v, int64_t step, int64_t i, int64_t j) {
+  uint64_t *met[9], *own = v + !(step & 1) * BENCH_PLANE + i * 16 * BENCH_TILES + j * 4;
+  int count = 0;
+  for (int64_t y = i ? i - 1 : 0; y <= i + 1 && y < BENCH_TILES; ++y) {
+    for (int64_t x = j ? j - 1 : 0; x <= j + 1 && x < BENCH_TILES; ++x) {
+      met[count++] = v + (step & 1) * BENCH_PLANE + y * 16 * BENCH_TILES + x * 4;
+    }
+  }
+#pragma omp task firstprivate(v, step, i, j) depend(iterator(k = 0 : count), in : met[k][0]) depend(inout : own[0])
+  bench_task_halo(v, step, i, j);
+}
+static void omp_halos(uint64_t *v, int64_t steps) {
+#pragma omp parallel
+#pragma omp single
+  for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t i = 0; i < BENCH_TILES; ++i) {
+      for (int64_t j = 0; j < BENCH_TILES; ++j) omp_halo(v, step, i, j);
+    }
+  }
+}
+
 // --- Decoder: the tiles that a box covers, listed before the clock starts -------------------------------------------------------------
 
 static float *omp_reads[DECODER_TASKS][DECODER_MAX_TILES], *omp_writes[DECODER_TASKS][DECODER_MAX_TILES];
@@ -134,9 +156,9 @@ int main(int argc, char **argv) {
     const char *name;
     int workload;
     bench_run_t run;
-  } table[] = {{"w1", BENCH_W1, omp_tasks},       {"w1d", BENCH_W1, omp_independent}, {"w1loop", BENCH_W1, omp_loop},
-               {"w2", BENCH_W2, omp_chain},       {"w3", BENCH_W3, omp_wavefront},    {"w4", BENCH_W4, omp_phases},
-               {"w5", BENCH_W5, omp_random_graph}};
+  } table[] = {{"w1", BENCH_W1, omp_tasks},        {"w1d", BENCH_W1, omp_independent}, {"w1loop", BENCH_W1, omp_loop},
+               {"w2", BENCH_W2, omp_chain},        {"w3", BENCH_W3, omp_wavefront},    {"w4", BENCH_W4, omp_phases},
+               {"w5", BENCH_W5, omp_random_graph}, {"halos", BENCH_HALOS, omp_halos}};
   (void)bench_make_nodes();
   if (strcmp(name, "smallest") == 0) return bench_report(name, bench_smallest(runs, omp_wavefront), 1);
   if (strcmp(name, "decoder") == 0) {

@@ -3,18 +3,10 @@
 
 #include "graph/recorded/replay.h"
 #include "graph/workspace.h"
+#include "measure.h"
 #include "shapes.h"
-#include "work.h"
 
 typedef void (*bench_build_fn_t)(slip__builder_t *builder);
-
-static void bench_check(slip_status_t status) {
-  if (slip_status_is_ok(status)) return;
-  char text[1024];
-  (void)slip_status_format(status, text, sizeof(text));
-  fprintf(stderr, "%s\n", text);
-  exit(1);
-}
 
 static slip__definition_tensor_t bench_recorded_word(int64_t index) {
   slip__definition_tensor_t t = {.offset = (uint64_t)index * 8, .base = 0, .dtype = SLIP_DTYPE_U64, .rank = 1};
@@ -69,11 +61,11 @@ static slip__replay_t *bench_replay_of(slip__engine_t *engine, bench_recorded_e 
   if (!replays[graph]) {
     slip__builder_t *builder;
     slip__definition_t *definition;
-    bench_check(slip__builder_create(slip_allocator_system(), &limits, 1, 0, &builder));
+    bench_require(slip__builder_create(slip_allocator_system(), &limits, 1, 0, &builder));
     (void)bench_make_nodes();
     builds[graph](builder);
-    bench_check(slip__builder_finish(builder, slip__engine_thread_count(engine), &definition));
-    bench_check(slip__replay_create(engine, definition, &bench_object, &replays[graph]));
+    bench_require(slip__builder_finish(builder, slip__engine_thread_count(engine), &definition));
+    bench_require(slip__replay_create(engine, definition, &bench_object, &replays[graph]));
     slip__definition_release(definition);
   }
   return replays[graph];

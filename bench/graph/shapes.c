@@ -39,11 +39,6 @@ static void bench_kernel_node(const slip_kargs_t *args, slip_block_t block) {
   for (uint32_t k = 1; k < args->tensor_count; ++k) sum += *(uint64_t *)args->tensors[k].data;
   *x = bench_work(sum);
 }
-static inline void bench_halo(uint64_t *out, const uint64_t *in, int64_t rows, int64_t columns, int64_t stride, uint64_t salt) {
-  uint64_t sum = salt;
-  for (int64_t i = 0; i < rows; ++i) sum += in[i * stride] + 3 * in[i * stride + columns - 1];
-  *out = bench_work(sum);
-}
 static void bench_kernel_halo(const slip_kargs_t *args, slip_block_t block) {
   (void)block;
   const slip_ktensor_t *in = &args->tensors[0];
@@ -153,12 +148,6 @@ static void bench_random_graph(slip_orch_t *o, const slip_oargs_t *args) {
   }
 }
 
-// Rows or columns of a tile's neighbourhood: its own four and a rim of one, as far as there is one.
-static inline void bench_rim(int64_t tile, int64_t *out_first, int64_t *out_count) {
-  int64_t first = tile ? tile * 4 - 1 : 0, end = tile + 1 < BENCH_TILES ? tile * 4 + 5 : BENCH_TILES * 4;
-  *out_first = first;
-  *out_count = end - first;
-}
 // Each step a tile reads its neighbourhood in one plane and writes itself in the other.
 static void bench_halos(slip_orch_t *o, const slip_oargs_t *args) {
   slip_task_builder_t task;
@@ -176,21 +165,6 @@ static void bench_halos(slip_orch_t *o, const slip_oargs_t *args) {
         slip_task_inout(&task, &out);
         slip_task_scalar(&task, (uint64_t)(i * BENCH_TILES + j));
         slip_task_submit(o, &task);
-      }
-    }
-  }
-}
-void bench_plain_halos(uint64_t *v, int64_t steps) {
-  const int64_t stride = (int64_t)BENCH_TILES * 4;
-  for (int64_t step = 0; step < steps; ++step) {
-    const uint64_t *from = v + (step & 1) * BENCH_PLANE;
-    uint64_t *to = v + !(step & 1) * BENCH_PLANE;
-    for (int64_t i = 0; i < BENCH_TILES; ++i) {
-      for (int64_t j = 0; j < BENCH_TILES; ++j) {
-        int64_t top, rows, left, columns;
-        bench_rim(i, &top, &rows);
-        bench_rim(j, &left, &columns);
-        bench_halo(to + i * 4 * stride + j * 4, from + top * stride + left, rows, columns, stride, (uint64_t)(i * BENCH_TILES + j));
       }
     }
   }

@@ -5,9 +5,6 @@
 
 #include "slipstream/kernel/object.h"
 
-#define BENCH_TILES  24  // halos: tiles a side, of 4 x 4 words
-#define BENCH_STEPS  50  // halos: steps between the two planes
-#define BENCH_PLANE  (BENCH_TILES * BENCH_TILES * 16)
 #define BENCH_SUBMIT 8192  // tasks of the submit workload: fewer than the window, so that the submitter never has to help
 
 // Entries of bench_object. Each has one scalar, the size of the workload.
@@ -40,8 +37,5 @@ double bench_submit_ns(void);
 
 // Rounds of the unit of work in every kernel: as bench_rounds, which is each file's own.
 void bench_shapes_set_rounds(int rounds);
-
-// The halo exchange as a plain loop: |v| holds both planes.
-void bench_plain_halos(uint64_t *v, int64_t steps);
 
 #endif  // SLIP_BENCH_GRAPH_SHAPES_H_

@@ -22,7 +22,10 @@
 #define BENCH_REPEATS    200     // w5: times that it is run, each to its end
 #define BENCH_PARENTS    3       // w5: most predecessors of a task
 #define BENCH_REACH      64      // w5: how far back a predecessor may lie
-#define BENCH_ROUNDS     25      // about 47 ns on a Zen 3 core at 3.4 GHz
+#define BENCH_TILES      24      // halos: tiles a side, of 4 x 4 words
+#define BENCH_STEPS      50      // halos: steps between the two planes
+#define BENCH_PLANE      (BENCH_TILES * BENCH_TILES * 16)
+#define BENCH_ROUNDS     25  // about 47 ns on a Zen 3 core at 3.4 GHz
 
 static int bench_rounds = BENCH_ROUNDS;
 
@@ -104,6 +107,28 @@ static inline void bench_task_node(uint64_t *v, int i) {
   for (int k = 0; k < bench_nodes[i].parent_count; ++k) sum += v[bench_nodes[i].parents[k]];
   v[i] = bench_work(sum);
 }
+// halos: a tile's first word from the rim of its neighbourhood in the other plane.
+static inline void bench_halo(uint64_t *out, const uint64_t *in, int64_t rows, int64_t columns, int64_t stride, uint64_t salt) {
+  uint64_t sum = salt;
+  for (int64_t i = 0; i < rows; ++i) sum += in[i * stride] + 3 * in[i * stride + columns - 1];
+  *out = bench_work(sum);
+}
+// Rows or columns of a tile's neighbourhood: its own four and a rim of one, as far as there is one.
+static inline void bench_rim(int64_t tile, int64_t *out_first, int64_t *out_count) {
+  int64_t first = tile ? tile * 4 - 1 : 0, end = tile + 1 < BENCH_TILES ? tile * 4 + 5 : BENCH_TILES * 4;
+  *out_first = first;
+  *out_count = end - first;
+}
+// Tile |i|, |j| in step |step|; |v| holds both planes.
+static inline void bench_task_halo(uint64_t *v, int64_t step, int64_t i, int64_t j) {
+  const int64_t stride = (int64_t)BENCH_TILES * 4;
+  const uint64_t *from = v + (step & 1) * BENCH_PLANE;
+  uint64_t *to = v + !(step & 1) * BENCH_PLANE;
+  int64_t top, rows, left, columns;
+  bench_rim(i, &top, &rows);
+  bench_rim(j, &left, &columns);
+  bench_halo(to + i * 4 * stride + j * 4, from + top * stride + left, rows, columns, stride, (uint64_t)(i * BENCH_TILES + j));
+}
 
 // --- The workloads as plain loops: reference and lower bound of one thread ------------------------------------------------------------
 
@@ -128,6 +153,13 @@ static inline void bench_plain_nodes(uint64_t *v, int64_t repeats) {
     for (int i = 0; i < BENCH_NODES; ++i) bench_task_node(v, i);
   }
 }
+static inline void bench_plain_halos(uint64_t *v, int64_t steps) {
+  for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t i = 0; i < BENCH_TILES; ++i) {
+      for (int64_t j = 0; j < BENCH_TILES; ++j) bench_task_halo(v, step, i, j);
+    }
+  }
+}
 
 // --- Rows ---------------------------------------------------------------------------------------------------------------------------
 
@@ -142,13 +174,14 @@ typedef struct bench_workload_t {
 } bench_workload_t;
 
 #define BENCH_WORDS(side) (((int64_t)(side) + 1) * ((int64_t)(side) + 1))
-enum { BENCH_W1, BENCH_W2, BENCH_W3, BENCH_W4, BENCH_W5 };
+enum { BENCH_W1, BENCH_W2, BENCH_W3, BENCH_W4, BENCH_W5, BENCH_HALOS };
 static const bench_workload_t bench_workloads[] = {
     {"w1", BENCH_MANY, BENCH_MANY, BENCH_MANY, bench_plain_independent},
     {"w2", BENCH_MANY, BENCH_MANY, 1, bench_plain_chain},
     {"w3", BENCH_SIDE, (int64_t)BENCH_SIDE *BENCH_SIDE, BENCH_WORDS(BENCH_SIDE), bench_plain_wavefront},
     {"w4", BENCH_PHASES, (int64_t)BENCH_PHASES *BENCH_LANES, BENCH_LANES, bench_plain_phases},
     {"w5", BENCH_REPEATS, (int64_t)BENCH_REPEATS *BENCH_NODES, BENCH_NODES, bench_plain_nodes},
+    {"halos", BENCH_STEPS, (int64_t)BENCH_STEPS *BENCH_TILES *BENCH_TILES, 2 * BENCH_PLANE, bench_plain_halos},
 };
 
 // The array before a run: small different numbers, the border of the wavefront among them.
