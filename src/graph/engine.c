@@ -9,6 +9,7 @@
 #include "graph/crash.h"
 #include "graph/execute.h"
 #include "graph/park.h"
+#include "graph/recorded/cache.h"
 #include "graph/schedule.h"
 #include "graph/stall.h"
 #include "os/topology.h"
@@ -108,7 +109,8 @@ slip_status_t slip__engine_create(const slip__engine_options_t *options, slip__e
   atomic_store_explicit(&engine->scratch_bytes, options->scratch_bytes, memory_order_relaxed);
   (void)pthread_mutex_init(&engine->lock, NULL);
   slip__board_initialize(&engine->board);
-  slip_status_t status = slip__engine_start(engine, options->pin_workers != 0);
+  slip_status_t status = slip__record_back_create(allocator, &engine->recorded);
+  if (slip_status_is_ok(status)) status = slip__engine_start(engine, options->pin_workers != 0);
   if (!slip_status_is_ok(status)) {
     slip__engine_destroy(engine);
     return slip_status_annotate(status, "starting an engine of %" PRIu32 " threads", threads);
@@ -125,6 +127,7 @@ void slip__engine_destroy(slip__engine_t *engine) {
   uint32_t count = atomic_load_explicit(&engine->seat_count, memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) slip__thread_join(&engine->seats[i]->thread);
   for (uint32_t i = 0; i < count; ++i) slip__seat_free(engine, engine->seats[i]);
+  slip__record_back_destroy(engine->recorded);
   (void)pthread_mutex_destroy(&engine->lock);
   slip_allocator_t allocator = engine->allocator;
   slip__free_aligned(allocator, engine, sizeof(*engine), 128);

@@ -7,6 +7,8 @@
 #ifndef SLIPSTREAM_SRC_GRAPH_ENGINE_H_
 #define SLIPSTREAM_SRC_GRAPH_ENGINE_H_
 
+#include <stdatomic.h>
+
 #include "graph/handle.h"
 #include "slipstream/kernel/object.h"
 #include "slipstream/status.h"
@@ -47,6 +49,13 @@ void slip__workspace_destroy(slip__workspace_t *workspace);
 uint64_t slip__workspace_committed_bytes(const slip__workspace_t *workspace);
 uint64_t slip__workspace_task_count(const slip__workspace_t *workspace);  // tasks executed so far
 
+// Where runs come from, one for each prepared callable: runs of one site with the same contract may be replayed (recorded/cache.h). Zeroed
+// but for |id|. Thread-safe.
+typedef struct slip__run_site_t {
+  uint64_t id;             // of no other site of the engine, ever
+  _Atomic uint32_t worth;  // it has had runs of enough tasks
+} slip__run_site_t;
+
 // One call. |tensors| have |view| and |storage|/|storage_bytes| filled in, the other fields zero.
 typedef struct slip__run_t {
   const slip_object_t *object;
@@ -55,7 +64,8 @@ typedef struct slip__run_t {
   slip_otensor_t *tensors;
   const uint64_t *scalars;
   uint32_t scalar_count;
-  uint32_t flags;  // slip__run_bits_e
+  uint32_t flags;          // slip__run_bits_e
+  slip__run_site_t *site;  // NULL: never replayed
 } slip__run_t;
 
 typedef enum slip__run_bits_e {

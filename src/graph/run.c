@@ -4,6 +4,8 @@
 
 #include "graph/fault.h"
 #include "graph/orch.h"
+#include "graph/recorded/cache.h"
+#include "graph/recorded/recorder.h"
 #include "graph/schedule.h"
 #include "graph/stall.h"
 
@@ -36,9 +38,20 @@ static bool slip__run_is_good(const slip__run_t *run) {
   return entry->tensor_count == run->tensor_count && entry->scalar_count == run->scalar_count;
 }
 
+// What a run with a site was like.
+static void slip__run_note(slip__workspace_t *workspace, const slip__run_t *run) {
+  uint64_t tasks = 0;
+  for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) tasks += workspace->rings[i].next - workspace->rings[i].base;
+  workspace->orch.api = &slip__orch_api;
+  if (tasks >= SLIP__RECORD_MIN_TASKS || workspace->recorder) slip__record_end(workspace, run, tasks);
+}
+
 slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *workspace, const slip__run_t *run) {
   (void)engine;
   if (__builtin_expect(!slip__run_is_good(run), 0)) return slip__run_refuse(run);
+  slip__run_site_t *site = run->site;
+  // Relaxed: a hint. A site of small runs costs this much.
+  if (site && atomic_load_explicit(&site->worth, memory_order_relaxed) && slip__record_begin(workspace, run)) return workspace->status;
   workspace->run = run;
   workspace->status = slip_ok_status();
   atomic_store_explicit(&workspace->failed, 0, memory_order_relaxed);
@@ -48,6 +61,7 @@ slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *worksp
 
   slip_oargs_t arguments = {
       .tensors = run->tensors, .scalars = run->scalars, .tensor_count = run->tensor_count, .scalar_count = run->scalar_count};
+  if (__builtin_expect(workspace->recorder != NULL, 0)) workspace->orch.api = &slip__recorder_api;
   run->object->entries[run->entry].run(&workspace->orch, &arguments);
   if (__builtin_expect(workspace->depth != 0, 0) && !slip__workspace_failed(workspace)) {
     slip_status_t status =
@@ -57,6 +71,7 @@ slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *worksp
   }
   slip__schedule_finish(workspace);
   slip__stall_end(workspace);
+  if (site) slip__run_note(workspace, run);
   workspace->run = NULL;
   return workspace->status;
 }

@@ -28,6 +28,7 @@ struct slip__engine_t {
   // A bit for each worker that sleeps or is about to (park.h).
   _Alignas(128) _Atomic uint64_t idle[SLIP__IDLE_WORDS];
   _Alignas(128) slip__board_t board;
+  struct slip__record_back_t *recorded;  // fixed
   // Under |lock|: taking and giving seats, growing scratch.
   pthread_mutex_t lock;
   uint32_t free_count;

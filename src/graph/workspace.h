@@ -70,6 +70,8 @@ struct slip__workspace_t {
   slip_ktensor_t predicate_view;
   slip__stall_t stall;
   uint64_t budget_bytes;
+  struct slip__recorder_t *recorder;      // of the run, if it is recorded
+  struct slip__record_front_t *recorded;  // what this workspace replays; NULL until there is something
   size_t reserved_bytes;
 };
 
