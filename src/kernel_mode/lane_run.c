@@ -48,7 +48,7 @@ static slip_status_t slip__lane_join(slip_status_t first, slip_status_t second) 
 // What the call has mapped so far: tensor |i| lies at |address[i]| of the device.
 typedef struct slip__lane_mapping_t {
   slip_context_t *context;
-  const slip__registration_t *registration;
+  slip__registration_t *registration;
   uint32_t mapped;  // tensors
   void *addresses[SLIP_ENTRY_MAX_TENSORS];
   uint64_t sizes[SLIP_ENTRY_MAX_TENSORS];
@@ -109,7 +109,7 @@ static slip_status_t slip__lane_fetch(slip_context_t *context, const slip__regis
 
 static slip_status_t slip__lane_execute(slip_ticket_t *ticket, slip__slot_t *slot) {
   slip_context_t *context = ticket->context;
-  const slip__registration_t *registration = ticket->registration;
+  slip__registration_t *registration = ticket->registration;
   slip__lane_mapping_t mapping = {.context = context, .registration = registration, .mapped = 0};
   SLIP_RETURN_IF_ERROR(slip__lane_fetch(context, registration, ticket->device_arguments, slot));
   slip_status_t status = slip__lane_map(&mapping, slot->tensors);

@@ -56,7 +56,7 @@ inline slip_status_t slip__launch_check_frame(const slip_context_t *context, con
   return __builtin_expect(same, 1) ? slip_ok_status() : slip__launch_refuse_frame(context, registration, view, id);
 }
 
-inline slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slot, const slip__registration_t *registration,
+inline slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slot, slip__registration_t *registration,
                                       slip_otensor_t *tensors, const uint64_t *scalars) {
   slip__run_t run = {.object = registration->object,
                      .entry = 0,
@@ -64,7 +64,8 @@ inline slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slo
                      .tensors = tensors,
                      .scalars = scalars,
                      .scalar_count = registration->scalar_count,
-                     .flags = SLIP__RUN_NONE};
+                     .flags = SLIP__RUN_NONE,
+                     .site = &registration->site};
   slip_status_t status = slip__engine_run(context->engine, slot->workspace, &run);
   atomic_store_explicit(&slot->tasks, slip__workspace_task_count(slot->workspace), memory_order_relaxed);
   // Summing up the rings would be a tenth of a short launch: done while the workspace warms up, then now and then.

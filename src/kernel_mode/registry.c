@@ -219,6 +219,8 @@ static slip_status_t slip__registry_commit(slip_context_t *context, slip__reside
     registration->used = 1;
     registration->object = resident->object;
     registration->signature_hash = slip_signature_hash(signature);
+    registration->site.id = id;
+    atomic_store_explicit(&registration->site.worth, 0, memory_order_relaxed);
     registration->tensor_count = tensors;
     registration->scalar_count = scalars;
     registration->argument_class = class;

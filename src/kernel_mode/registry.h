@@ -20,6 +20,7 @@
 #ifndef SLIPSTREAM_SRC_KERNEL_MODE_REGISTRY_H_
 #define SLIPSTREAM_SRC_KERNEL_MODE_REGISTRY_H_
 
+#include "graph/engine.h"
 #include "kernel_mode/arguments.h"
 #include "kernel_mode/gate.h"
 #include "os/thread.h"
@@ -57,6 +58,7 @@ typedef struct slip__registration_t {
   uint32_t tensor_count;
   uint32_t scalar_count;
   uint32_t argument_class;
+  slip__run_site_t site;  // the engine's
   // Under the registry's lock.
   uint32_t used;
   slip_signature_t *signature;
