@@ -170,3 +170,10 @@ void slip__engine_return_seat(slip__engine_t *engine, slip__seat_t *seat) {
   engine->free_seats[engine->free_count++] = seat->index;
   (void)pthread_mutex_unlock(&engine->lock);
 }
+
+uint64_t slip__engine_next_form_id(slip__engine_t *engine) {
+  (void)pthread_mutex_lock(&engine->lock);
+  uint64_t space = ++engine->form_spaces;
+  (void)pthread_mutex_unlock(&engine->lock);
+  return space << 40;
+}

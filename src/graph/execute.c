@@ -49,10 +49,30 @@ static bool slip__execute_wanted(const slip__slot_t *slot) {
   return __builtin_expect(slot->predicate_op == 0, 1) || slip__predicate_holds(slot);
 }
 
+// The tensors of |slot| as its kernel sees them. The seat keeps the views of the form it met last, and only their addresses change.
+static inline const slip_ktensor_t *slip__execute_tensors(const slip__slot_t *slot, slip__seat_t *seat, const uint64_t **out_scalars) {
+  const slip__form_t *form = slot->form;
+  if (__builtin_expect(!form, 0)) {
+    const slip_ktensor_t *tensors = slot->arguments;
+    *out_scalars = (const uint64_t *)(const void *)(tensors + slot->kernel->tensor_count);
+    return tensors;
+  }
+  void *const *data = slot->arguments;
+  *out_scalars = (const uint64_t *)(const void *)(data + (slot->flags & SLIP__SLOT_BLOCK ? SLIP_KERNEL_MAX_TENSORS : SLIP__SLOT_TENSORS));
+  if (__builtin_expect(seat->form_id != form->id, 0)) {
+    seat->form_id = form->id;
+    memcpy(seat->views, form->views, form->tensor_count * sizeof(slip_ktensor_t));
+  }
+  for (uint32_t i = 0; i < form->tensor_count; ++i) seat->views[i].data = data[i];
+  return seat->views;
+}
+
 void slip__execute_blocks(const slip__slot_t *slot, slip__seat_t *seat, uint32_t first, uint32_t count) {
+  const uint64_t *scalars;
+  const slip_ktensor_t *tensors = slip__execute_tensors(slot, seat, &scalars);
   slip_kargs_t arguments = {
-      .tensors = slot->tensors,
-      .scalars = slot->scalars,
+      .tensors = tensors,
+      .scalars = scalars,
       // Acquire: pairs with the release in slip__seat_grow_scratch.
       .scratch = atomic_load_explicit(&seat->scratch, memory_order_acquire),
       .tensor_count = slot->kernel->tensor_count,
@@ -172,6 +192,7 @@ bool slip__help(slip__engine_t *engine, slip__seat_t *seat) {
     slip__execute_chain(engine, seat, next);
     return true;
   }
+  if (slip__queue_unpublished(&seat->queue)) slip__queue_publish(&seat->queue);
   if (slip__help_from(engine, seat, seat)) return true;
   // Acquire: pairs with the release in slip__engine_add_seat.
   uint32_t count = atomic_load_explicit(&engine->seat_count, memory_order_acquire);
@@ -193,13 +214,21 @@ bool slip__work_is_visible(slip__engine_t *engine) {
   return false;
 }
 
+#define SLIP__HUNGRY_ROUNDS 16u  // a microsecond or two
+
 void slip__worker_main(void *user) {
   slip__seat_t *seat = user;
   slip__engine_t *engine = seat->engine;
   slip__idle_t idle = {0};
+  bool hungry = false;
   while (!atomic_load_explicit(&engine->stop, memory_order_acquire)) {
     slip__stall_turn(seat);
-    if (slip__help(engine, seat)) {
+    bool helped = slip__help(engine, seat);
+    if (__builtin_expect(hungry ? helped : idle.rounds >= SLIP__HUNGRY_ROUNDS && !helped, 0)) {
+      (void)atomic_fetch_add_explicit(&engine->hungry, helped ? UINT32_MAX : 1u, memory_order_relaxed);
+      hungry = !helped;
+    }
+    if (helped) {
       idle = (slip__idle_t){0};
     } else if (slip__idle_spin(&idle)) {
       slip__park_worker(engine, seat);

@@ -6,7 +6,7 @@
 // first in, first out is the order in which slots retire, and it lets a thief claim several tasks by one exchange.
 //
 //   word    operation                     order      pairs with
-//   bottom  push, after the item (store)  release    the load in take: the item and its slot are visible
+//   bottom  publish, after items (store)  release    the load in take: the item and its slot are visible
 //           settle (store of the same)    seq_cst    a pusher that then finds no sleeper, and a sleeper that finds no task, cannot
 //                                                    both be (park.h). Apart from push, since it waits for the cache line
 //           take (load)                   seq_cst    see above
@@ -26,26 +26,44 @@
 typedef struct slip__queue_t {
   _Alignas(128) _Atomic(uint64_t) top;     // consumers
   _Alignas(128) _Atomic(uint64_t) bottom;  // the owner
-  uint64_t top_seen;                       // the owner's: a |top| it has read
+  _Alignas(128) uint64_t tail;             // the owner's own: where the next item goes
+  uint64_t published;                      // the same as |bottom|
+  uint64_t top_seen;                       // a |top| it has read
   _Alignas(128) _Atomic(slip__slot_t *) items[SLIP__QUEUE_CAPACITY];
 } slip__queue_t;
 
+// Owner only. Puts |item| behind those not yet published; false if there is no room. Nobody else sees it before slip__queue_publish.
+static inline bool slip__queue_append(slip__queue_t *queue, slip__slot_t *item) {
+  uint64_t tail = queue->tail;
+  if (__builtin_expect(tail - queue->top_seen >= SLIP__QUEUE_CAPACITY, 0)) {
+    queue->top_seen = atomic_load_explicit(&queue->top, memory_order_acquire);
+    if (tail - queue->top_seen >= SLIP__QUEUE_CAPACITY) return false;
+  }
+  atomic_store_explicit(&queue->items[tail % SLIP__QUEUE_CAPACITY], item, memory_order_relaxed);
+  queue->tail = tail + 1;
+  return true;
+}
+// Owner only. How many are not published.
+static inline uint64_t slip__queue_unpublished(const slip__queue_t *queue) {
+  return queue->tail - queue->published;
+}
+// Owner only.
+static inline void slip__queue_publish(slip__queue_t *queue) {
+  queue->published = queue->tail;
+  slip__chaos_point(SLIP__CHAOS_QUEUE_PUSH);
+  atomic_store_explicit(&queue->bottom, queue->tail, memory_order_release);
+}
 // Owner only. False if there is no room.
 static inline bool slip__queue_push(slip__queue_t *queue, slip__slot_t *item) {
-  uint64_t bottom = atomic_load_explicit(&queue->bottom, memory_order_relaxed);
-  if (bottom - queue->top_seen >= SLIP__QUEUE_CAPACITY) {
-    queue->top_seen = atomic_load_explicit(&queue->top, memory_order_acquire);
-    if (bottom - queue->top_seen >= SLIP__QUEUE_CAPACITY) return false;
-  }
-  atomic_store_explicit(&queue->items[bottom % SLIP__QUEUE_CAPACITY], item, memory_order_relaxed);
-  slip__chaos_point(SLIP__CHAOS_QUEUE_PUSH);
-  atomic_store_explicit(&queue->bottom, bottom + 1, memory_order_release);
+  if (!slip__queue_append(queue, item)) return false;
+  slip__queue_publish(queue);
   return true;
 }
 
-// Owner only. Everything pushed is visible to whoever is seen not to sleep after this.
+// Owner only. Everything appended is published, and visible to whoever is seen not to sleep after this.
 static inline void slip__queue_settle(slip__queue_t *queue) {
-  atomic_store_explicit(&queue->bottom, atomic_load_explicit(&queue->bottom, memory_order_relaxed), memory_order_seq_cst);
+  queue->published = queue->tail;
+  atomic_store_explicit(&queue->bottom, queue->tail, memory_order_seq_cst);
 }
 
 // Tasks waiting, at some recent moment.

@@ -36,16 +36,14 @@ static uint64_t slip__map_bucket_count(uint64_t capacity) {
 static uint64_t slip__map_cell_entries(uint64_t capacity) {
   return slip__map_power_of_two(2 * SLIP__GRID_CELLS * capacity);
 }
-static uint64_t slip__map_shapes(uint64_t capacity) {
-  return capacity < 4096 ? capacity + 1 : 4097;
-}
+#define SLIP__MAP_SHAPES 4096u
 
 uint64_t slip__region_map_bytes(uint64_t capacity) {
   if (capacity > UINT32_MAX / 16) return 0;
   return (capacity + 1) * (sizeof(slip__region_t) + sizeof(slip__mixed_t) + sizeof(slip__storage_t)) +
          slip__map_records(capacity) * sizeof(slip__record_t) + slip__map_cells(capacity) * sizeof(slip__cell_t) +
          slip__map_cell_entries(capacity) * sizeof(slip__cell_entry_t) + 2 * slip__map_bucket_count(capacity) * sizeof(uint32_t) +
-         slip__map_shapes(capacity) * sizeof(slip__shape_t) + 9 * 4096;
+         SLIP__MAP_SHAPES * sizeof(slip__shape_t) + 9 * 4096;
 }
 
 static void *slip__map_carve(char **inout_memory, uint64_t bytes) {
@@ -58,7 +56,6 @@ void slip__region_map_initialize(slip__region_map_t *map, void *memory, uint32_t
   char *at = memory;
   map->capacity = capacity;
   map->record_capacity = (uint32_t)slip__map_records(capacity);
-  map->shape_capacity = (uint32_t)slip__map_shapes(capacity);
   map->regions = slip__map_carve(&at, ((uint64_t)capacity + 1) * sizeof(slip__region_t));
   map->mixed = slip__map_carve(&at, ((uint64_t)capacity + 1) * sizeof(slip__mixed_t));
   map->storages = slip__map_carve(&at, ((uint64_t)capacity + 1) * sizeof(slip__storage_t));
@@ -67,9 +64,10 @@ void slip__region_map_initialize(slip__region_map_t *map, void *memory, uint32_t
   map->cell_table = slip__map_carve(&at, slip__map_cell_entries(capacity) * sizeof(slip__cell_entry_t));
   map->buckets = slip__map_carve(&at, slip__map_bucket_count(capacity) * sizeof(uint32_t));
   map->storage_buckets = slip__map_carve(&at, slip__map_bucket_count(capacity) * sizeof(uint32_t));
-  map->shapes = slip__map_carve(&at, map->shape_capacity * sizeof(slip__shape_t));
+  map->shapes = slip__map_carve(&at, SLIP__MAP_SHAPES * sizeof(slip__shape_t));
   map->bucket_mask = SLIP__MAP_BUCKETS - 1;
   map->cell_generation = 1;
+  slip__region_map_drop_shapes(map);
   slip__region_map_reset_slow(map);
 }
 
@@ -103,9 +101,12 @@ void slip__region_map_reset_slow(slip__region_map_t *map) {
   map->record_used = 1;
   map->record_free = 0;
   slip__map_clear_cells(map, map->sweep_at);
+  map->used = 0;
+}
+
+void slip__region_map_drop_shapes(slip__region_map_t *map) {
   map->shape_used = 1;
   memset(map->shape_buckets, 0, sizeof(map->shape_buckets));
-  map->used = 0;
 }
 
 uint64_t slip__region_map_committed_bytes(const slip__region_map_t *map) {
@@ -151,7 +152,6 @@ static void slip__map_give_list(slip__region_map_t *map, uint32_t *inout_list) {
 
 // --- Shapes -------------------------------------------------------------------------------------------------------------------------
 
-// The shape of a strided box; 0 if there is no room for one more.
 static uint64_t slip__map_shape(slip__region_map_t *map, const slip__box_t *box) {
   if (box->rank == 0) return (uint64_t)box->run;
   uint64_t hash = (uint64_t)box->run;
@@ -169,7 +169,7 @@ static uint64_t slip__map_shape(slip__region_map_t *map, const slip__box_t *box)
     }
     if (same) return SLIP__STRIDED | i;
   }
-  if (map->shape_used == map->shape_capacity) return 0;
+  if (map->shape_used == SLIP__MAP_SHAPES) return (uint64_t)box->extent;
   uint32_t index = map->shape_used++;
   if (map->shape_used > map->shape_high) map->shape_high = map->shape_used;
   map->shapes[index] = (slip__shape_t){.box = *box, .hash = hash, .next = *bucket};
@@ -538,19 +538,23 @@ static uint32_t slip__map_take_region(slip__region_map_t *map, const slip__produ
   return index;
 }
 
-// True if the region lies on the grid of the storage's tiles. The first region of a storage sets the grid.
-static bool slip__map_fits_tiles(slip__region_map_t *map, slip__storage_t *storage, uint64_t low, uint64_t shape) {
+static inline bool slip__map_is_on_grid(const slip__region_map_t *map, const slip__storage_t *storage, uint64_t low, uint64_t shape) {
   uint64_t offset = low - (uint64_t)(uintptr_t)storage->base;
-  if (storage->count == 0 && storage->tile != shape) {
+  if (shape != storage->tile) return false;
+  if (!(shape & SLIP__STRIDED)) return (shape & (shape - 1)) == 0 ? (offset & (shape - 1)) == 0 : offset % shape == 0;
+  return (int64_t)offset >= 0 && slip__box_is_aligned(&map->shapes[shape & ~SLIP__STRIDED].box, (int64_t)offset);
+}
+
+// True if the region lies on the grid of the storage's tiles. The first region of a storage sets the grid.
+static inline bool slip__map_fits_tiles(slip__region_map_t *map, slip__storage_t *storage, uint64_t low, uint64_t shape) {
+  if (__builtin_expect(storage->count == 0 && storage->tile != shape, 0)) {
     slip__box_t run;
     const slip__box_t *box = slip__map_box(map, shape, &run);
     if (!slip__box_is_tile(box)) return false;
     storage->tile = shape;
     storage->tile_shift = 63 - (uint32_t)__builtin_clzll((uint64_t)box->run);
   }
-  if (shape != storage->tile) return false;
-  if (!(shape & SLIP__STRIDED)) return (shape & (shape - 1)) == 0 ? (offset & (shape - 1)) == 0 : offset % shape == 0;
-  return (int64_t)offset >= 0 && slip__box_is_aligned(&map->shapes[shape & ~SLIP__STRIDED].box, (int64_t)offset);
+  return slip__map_is_on_grid(map, storage, low, shape);
 }
 
 // A tile in |bucket| that is over, for the tile that comes now; 0 if there is none.
@@ -694,24 +698,21 @@ __attribute__((noinline)) static void slip__map_wait_links(slip__region_map_t *m
   }
 }
 
-// Where |access| begins, and its shape. 0 bytes: the view is empty. SLIP__STRIDED alone: there is no room for one more shape.
-__attribute__((noinline)) static uint64_t slip__map_shape_of_view(slip__region_map_t *map, const slip_ktensor_t *view, uint64_t *out_low) {
+uint64_t slip__region_map_shape(slip__region_map_t *map, const slip_ktensor_t *view, int64_t *out_low, uint64_t *out_extent) {
   slip__box_t box;
   int64_t low;
+  *out_low = 0;
+  *out_extent = 0;
   if (!slip__box_from_view(view, &box, &low)) return 0;
-  *out_low = (uint64_t)low;
-  uint64_t shape = slip__map_shape(map, &box);
-  return shape ? shape : SLIP__STRIDED;
+  *out_low = low - (int64_t)(uintptr_t)view->data;
+  *out_extent = (uint64_t)box.extent;
+  return slip__map_shape(map, &box);
 }
 
 bool slip__region_map_access(slip__region_map_t *map, slip__producers_t *producers, const slip__access_t *access, bool manual) {
-  uint64_t low = (uint64_t)(uintptr_t)access->view->data, shape = access->bytes;
+  uint64_t low = access->low, shape = access->shape;
+  if (__builtin_expect(shape == 0, 0)) return true;
   map->used = 1;
-  if (shape == 0) {
-    shape = slip__map_shape_of_view(map, access->view, &low);
-    if (shape == 0) return true;
-    if (shape == SLIP__STRIDED) return false;
-  }
   uint32_t storage = slip__map_storage(map, access->storage);
   if (__builtin_expect(!storage, 0)) return false;
   uint32_t bucket = *slip__map_bucket(map, storage, low);
@@ -720,7 +721,7 @@ bool slip__region_map_access(slip__region_map_t *map, slip__producers_t *produce
   if (__builtin_expect(!index, 0)) return false;
   slip__region_t *region = &map->regions[index];
   if (__builtin_expect(map->storages[storage].mixed != 0, 0)) map->mixed[index].touched = map->sweeps;
-  bool writes = access->access != SLIP_ACCESS_IN;
+  bool writes = access->writes != 0;
   if (__builtin_expect(manual, 0)) return slip__map_add_more(map, producers, region, writes);
   if (writes) {
     slip__map_wait_all(map, producers, region);
@@ -730,6 +731,31 @@ bool slip__region_map_access(slip__region_map_t *map, slip__producers_t *produce
   }
   if (region->links) slip__map_wait_links(map, producers, region, writes);
   return writes || slip__map_add_reader(map, producers, region);
+}
+
+static inline bool slip__map_region_is_free(const slip__producers_t *producers, const slip__region_t *region, bool writes) {
+  if (slip__producer_is_live(producers, region->writer)) return false;
+  if (__builtin_expect(region->more != 0, 0)) return false;
+  return !writes || (!slip__producer_is_live(producers, region->readers[0]) && !slip__producer_is_live(producers, region->readers[1]));
+}
+
+bool slip__region_map_is_free(const slip__region_map_t *map, const slip__producers_t *producers, const slip__access_t *access) {
+  if (access->shape == 0) return true;
+  uint32_t storage_index = map->last_storage;
+  if (!storage_index || map->last_base != access->storage) {
+    storage_index = *slip__map_storage_bucket(map, access->storage);
+    while (storage_index && map->storages[storage_index].base != access->storage) storage_index = map->storages[storage_index].next;
+  }
+  const slip__storage_t *storage = &map->storages[storage_index];
+  if (!storage_index || storage->count == 0) return true;
+  uint32_t index = slip__map_find(map, *slip__map_bucket(map, storage_index, access->low), storage_index, access->low, access->shape);
+  if (!index) return !storage->mixed && slip__map_is_on_grid(map, storage, access->low, access->shape);
+  const slip__region_t *region = &map->regions[index];
+  bool writes = access->writes != 0, free = slip__map_region_is_free(producers, region, writes);
+  for (uint32_t i = region->links; free && i; i = map->records[i].next) {
+    free = slip__map_region_is_free(producers, &map->regions[map->records[i].value], writes);
+  }
+  return free;
 }
 
 void slip__region_map_visit(slip__region_map_t *map, const void *base, const void *address, uint64_t bytes, bool is_write,

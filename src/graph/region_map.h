@@ -30,10 +30,11 @@
 
 // What the map is told of one argument.
 typedef struct slip__access_t {
-  const slip_ktensor_t *view;  // borrowed for the call
   const void *storage;
-  uint64_t bytes;   // of a view without gaps in row-major order; 0: look at the view
-  uint32_t access;  // slip_access_e
+  uint64_t low;    // address of the first byte
+  uint64_t shape;  // slip__region_map_shape; 0: no byte is touched
+  uint32_t writes;
+  uint32_t reserved;
 } slip__access_t;
 
 #define SLIP__PRODUCERS 64
@@ -141,7 +142,7 @@ typedef struct slip__region_map_t {
   slip__cell_entry_t *cell_table;
   uint32_t cell_mask;
   slip__shape_t *shapes;
-  uint32_t shape_used, shape_high, shape_capacity;
+  uint32_t shape_used, shape_high;
   uint32_t shape_buckets[SLIP__SHAPE_BUCKETS];
 } slip__region_map_t;
 
@@ -154,8 +155,16 @@ void slip__region_map_reset_slow(slip__region_map_t *map);
 static inline void slip__region_map_reset(slip__region_map_t *map) {
   if (map->used) slip__region_map_reset_slow(map);
 }
+// The shape of |view|, which has passed the checks of a submit, and where its first byte lies from |view->data|. 0: it touches nothing.
+// Shapes stay until slip__region_map_drop_shapes(); when there is no room for one more, a run over the whole extent stands for it, which
+// orders more than it must.
+uint64_t slip__region_map_shape(slip__region_map_t *map, const slip_ktensor_t *view, int64_t *out_low, uint64_t *out_extent);
+// Of an empty map.
+void slip__region_map_drop_shapes(slip__region_map_t *map);
 // Adds to |producers| what |access| waits for (nothing if |manual|) and notes it. False if the map is full; it must then be reset.
 bool slip__region_map_access(slip__region_map_t *map, slip__producers_t *producers, const slip__access_t *access, bool manual);
+// True if |access| waits for nothing. False also where only slip__region_map_access() could tell.
+bool slip__region_map_is_free(const slip__region_map_t *map, const slip__producers_t *producers, const slip__access_t *access);
 // Calls |wait| for each task that an access of the |bytes| at |address| in the storage at |base| must follow. The map does not change
 // meanwhile.
 void slip__region_map_visit(slip__region_map_t *map, const void *base, const void *address, uint64_t bytes, bool is_write,

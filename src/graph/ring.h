@@ -17,10 +17,12 @@
 #ifndef SLIPSTREAM_SRC_GRAPH_RING_H_
 #define SLIPSTREAM_SRC_GRAPH_RING_H_
 
+#include "base/prefetch.h"
 #include "graph/engine.h"
 #include "graph/slot.h"
 
 #define SLIP__HEAP_ALIGNMENT 64
+#define SLIP__SLOT_AHEAD     6    // how many submits before its use a slot is fetched for writing
 #define SLIP__ENDED_SCOPES   256  // waiting for their tasks; when there are more, the newest two count as one (a power of two)
 
 // A scope of this ring that is over: its heap may be freed when the rings have retired that far.
@@ -80,7 +82,13 @@ static inline bool slip__ring_window_full(const slip__ring_t *ring) {
 // A slot for the next task; the window is not full. |next| moves only when the task is certain to come: until then the slot can be given
 // back.
 static inline slip__slot_t *slip__ring_take_slot(slip__ring_t *ring) {
-  uint32_t slot = ring->free_count ? ring->free_slots[--ring->free_count] : ring->slot_high++;
+  uint32_t count = ring->free_count;
+  uint32_t slot = count ? ring->free_slots[--ring->free_count] : ring->slot_high++;
+  if (count > SLIP__SLOT_AHEAD) {  // one that comes soon: other threads have its first two lines
+    const char *ahead = (const char *)&ring->slots[ring->free_slots[count - 1 - SLIP__SLOT_AHEAD]];
+    slip__prefetch_write(ahead);
+    slip__prefetch_write(ahead + 64);
+  }
   ring->order[(uint32_t)ring->next & ring->mask] = slot;
   return &ring->slots[slot];
 }

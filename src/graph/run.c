@@ -53,6 +53,7 @@ slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *worksp
   // Relaxed: a hint. A site of small runs costs this much.
   if (site && atomic_load_explicit(&site->worth, memory_order_relaxed) && slip__record_begin(workspace, run)) return workspace->status;
   workspace->run = run;
+  workspace->object_serial = site ? site->id : ++workspace->run_serial | UINT64_C(1) << 63;
   workspace->status = slip_ok_status();
   atomic_store_explicit(&workspace->failed, 0, memory_order_relaxed);
   slip__stall_begin(workspace);

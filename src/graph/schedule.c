@@ -15,7 +15,9 @@
 
 // Small constants with a large effect; measured on two cores (docs/design/engine.md).
 #define SLIP__SUBMIT_LOOK    16    // submits between two looks at what has become of the earlier ones
-#define SLIP__SUBMIT_BACKLOG 256   // ready tasks in the own queue from which the submitter helps: more would only grow the memory in use
+#define SLIP__SUBMIT_BACKLOG 64    // ready tasks in the own queue from which the submitter runs new ones itself
+#define SLIP__SUBMIT_BATCH   8     // ready tasks handed over at once, at most
+#define SLIP__SUBMIT_FLUSH   16    // submits after which ready tasks are handed over, however few
 #define SLIP__SUBMIT_LIVE    1024  // tasks in flight from which it helps if it can
 #define SLIP__SUBMIT_WAKE    8     // a run of this many tasks is worth waking somebody for even if only one is ready
 
@@ -23,7 +25,9 @@
 
 // What this thread has queued must not be missed by a worker that is about to sleep (park.h): it may have nothing else to do.
 static void slip__wait_begin(slip__workspace_t *workspace) {
-  uint64_t size = slip__queue_size(&workspace->seat->queue);
+  slip__queue_t *queue = &workspace->seat->queue;
+  slip__queue_publish(queue);
+  uint64_t size = slip__queue_size(queue);
   if (size > 1) slip__wake_for_queued(workspace->engine, workspace->seat, (uint32_t)(size - 1));
 }
 
@@ -159,7 +163,10 @@ __attribute__((noinline, cold)) static void slip__infer_anew(slip__workspace_t *
 // Links the collected edges. True if the task is ready now.
 static bool slip__link(slip__linker_t *linker) {
   uint32_t late = 0, count = linker->count;
-  if (count == 0) return true;
+  if (count == 0) {
+    atomic_store_explicit(&linker->slot->pending, 0, memory_order_relaxed);
+    return true;
+  }
   atomic_store_explicit(&linker->slot->pending, count, memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
     slip__edge_t *edge = slip__linker_edge(linker, i);
@@ -176,8 +183,27 @@ static bool slip__link(slip__linker_t *linker) {
         !atomic_compare_exchange_weak_explicit(&producer->successors, &list, (uintptr_t)edge, memory_order_release, memory_order_acquire));
   }
   slip__chaos_point(SLIP__CHAOS_LINKED);
-  if (late == count) return true;  // nobody else knows of the task
+  if (late == count) {  // nobody else knows of the task
+    atomic_store_explicit(&linker->slot->pending, 0, memory_order_relaxed);
+    return true;
+  }
   return late && atomic_fetch_sub_explicit(&linker->slot->pending, late, memory_order_acq_rel) == late;
+}
+
+// A task that is ready as it is submitted. While the others have enough to do, the submitter runs it itself, which moves no cache line;
+// else it is handed over, several at a time, since each time costs the others' sight of the queue.
+static inline void slip__submit_ready(slip__workspace_t *workspace, slip__slot_t *slot) {
+  slip__queue_t *queue = &workspace->seat->queue;
+  if (queue->tail - queue->top_seen >= SLIP__SUBMIT_BACKLOG) {
+    queue->top_seen = atomic_load_explicit(&queue->top, memory_order_acquire);
+    if (queue->tail - queue->top_seen >= SLIP__SUBMIT_BACKLOG) {
+      slip__queue_publish(queue);
+      slip__execute_chain(workspace->engine, workspace->seat, slot);
+      return;
+    }
+  }
+  (void)slip__queue_append(queue, slot);  // there is room: the backlog is less than the capacity
+  if (slip__queue_unpublished(queue) >= SLIP__SUBMIT_BATCH) slip__queue_publish(queue);
 }
 
 static inline void slip__publish(slip__workspace_t *workspace, slip__slot_t *slot, slip_task_t task, uint32_t access_count,
@@ -188,8 +214,7 @@ static inline void slip__publish(slip__workspace_t *workspace, slip__slot_t *slo
   if (__builtin_expect(!slip__infer(workspace, access_count), 0)) slip__infer_anew(workspace, access_count);
   if (linker->producers.count) slip__linker_drain(&linker->producers);
   slip__ring_note(linker->ring, slip__task_sequence(task))->edges_end = linker->ring->edge_head;
-  if (!slip__link(linker)) return;
-  slip__make_ready(workspace->seat, slot);
+  if (slip__link(linker)) slip__submit_ready(workspace, slot);
 }
 
 // After a submit: who should run what is ready?
@@ -198,12 +223,16 @@ static void slip__submit_balance(slip__workspace_t *workspace, slip__ring_t *rin
   slip__queue_t *queue = &workspace->seat->queue;
   uint64_t submitted = ring->next - ring->base;
   if (__builtin_expect(slip__workers_sleep(engine), 0)) {
+    slip__queue_publish(queue);
     uint64_t size = slip__queue_size(queue);
     if (size >= 2 || (size == 1 && submitted % SLIP__SUBMIT_WAKE == 0)) slip__wake_workers(engine, 1);
   }
+  if (slip__queue_unpublished(queue) &&
+      (submitted % SLIP__SUBMIT_FLUSH == 0 || atomic_load_explicit(&engine->hungry, memory_order_relaxed) != 0)) {
+    slip__queue_publish(queue);
+  }
   if (submitted % SLIP__SUBMIT_LOOK != 0) return;
   slip__ring_retire(ring, &workspace->ran);
-  while (slip__queue_size(queue) > SLIP__SUBMIT_BACKLOG && slip__help(engine, workspace->seat)) continue;
   if (slip__ring_live(ring) > SLIP__SUBMIT_LIVE) (void)slip__help(engine, workspace->seat);
 }
 
@@ -214,18 +243,36 @@ static bool slip__nothing_in_flight(const slip__workspace_t *workspace, uint64_t
   return live == own;
 }
 
+// True if nothing in flight concerns the task: it may run here and now, and the map need not hear of it, since whatever it did is over.
+static inline bool slip__submit_is_free(slip__workspace_t *workspace, uint32_t access_count, const slip_task_t *deps, uint32_t dep_count) {
+  const slip__producers_t *producers = &workspace->linker.producers;
+  for (uint32_t i = 0; i < dep_count; ++i) {
+    if (slip__producer_is_live(producers, deps[i])) return false;
+  }
+  if (__builtin_expect(workspace->scopes[workspace->depth].mode == SLIP_SCOPE_MANUAL, 0)) return true;
+  for (uint32_t i = 0; i < access_count; ++i) {
+    if (!slip__region_map_is_free(&workspace->map, producers, &workspace->accesses[i])) return false;
+  }
+  return true;
+}
+
 void slip__dispatch(slip__workspace_t *workspace, slip__slot_t *slot, slip_task_t task, uint32_t access_count, const slip_task_t *deps,
                     uint32_t dep_count) {
   slip__ring_t *ring = &workspace->rings[slip__task_ring(task)];
+  slip__slot_note_t *note = slip__ring_note(ring, ring->next);
   slot->ran = 0;
-  slip__ring_note(ring, ring->next)->last_consumer = 0;
-  slip__ring_note(ring, ring->next)->edges_end = ring->edge_head;
+  note->last_consumer = 0;
+  note->edges_end = ring->edge_head;
   // Relaxed: whoever sees the slot has synchronised with the submitter through a queue or an edge.
   atomic_store_explicit(&slot->successors, 0, memory_order_relaxed);
   ++ring->next;
+  bool small = slot->block_count == 1 && slot->flags <= SLIP__SLOT_BLOCK && slot->predicate_op == 0;
   if (workspace->engine->worker_count == 0) {  // alone: submission order is a right order
     slip__execute_alone(slot, workspace->seat);
     slip__ring_retire(ring, &workspace->ran);
+  } else if (slip__balance_alone(&workspace->balance) && small && slip__submit_is_free(workspace, access_count, deps, dep_count)) {
+    slip__execute_alone(slot, workspace->seat);
+    slip__submit_balance(workspace, ring);
   } else if (slip__nothing_in_flight(workspace, 1)) {
     workspace->held = slot;
     workspace->held_task = task;
@@ -248,6 +295,8 @@ void slip__release_held_slow(slip__workspace_t *workspace) {
 void slip__schedule_begin(slip__workspace_t *workspace) {
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) slip__ring_reset(&workspace->rings[i]);
   slip__region_map_reset(&workspace->map);
+  slip__balance_pause(&workspace->balance);
+  if (slip__forms_begin(&workspace->forms, workspace->map.shape_used)) slip__region_map_drop_shapes(&workspace->map);
 }
 
 void slip__schedule_finish(slip__workspace_t *workspace) {

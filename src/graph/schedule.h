@@ -27,6 +27,8 @@ void slip__schedule_finish(slip__workspace_t *workspace);
 
 // A seat for a submitter, kept until it is given back. OUT_OF_MEMORY. (engine.c)
 slip_status_t slip__engine_take_seat(slip__engine_t *engine, slip__seat_t **out) SLIP_MUST_USE;
+// Where the form ids of one more workspace begin.
+uint64_t slip__engine_next_form_id(slip__engine_t *engine);
 // Scratch that every thread has.
 uint32_t slip__engine_scratch_bytes(const slip__engine_t *engine);
 void slip__engine_return_seat(slip__engine_t *engine, slip__seat_t *seat);

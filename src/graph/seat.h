@@ -32,6 +32,9 @@ typedef struct slip__seat_t {
   uint32_t index;
   uint32_t victim;  // where the last search for tasks ended
   slip__thread_t thread;
+  // The views of the task that ran here last (form.h).
+  uint64_t form_id;
+  slip_ktensor_t views[SLIP_KERNEL_MAX_TENSORS];
 } slip__seat_t;
 
 #endif  // SLIPSTREAM_SRC_GRAPH_SEAT_H_

@@ -28,12 +28,14 @@
 #include <stdatomic.h>
 
 #include "graph/handle.h"
+#include "graph/form.h"
 #include "slipstream/kernel/object.h"
 #include "slipstream/base.h"
 
 #define SLIP__SLOT_TENSORS 4  // arguments that fit the slot itself; tasks with more take an argument block
 #define SLIP__SLOT_SCALARS 4
 #define SLIP__SLOT_OF_NODE 0x80u  // in |flags|: no task of a window
+#define SLIP__SLOT_BLOCK   0x40u  // in |flags|: the arguments lie in an argument block
 #define SLIP__SLOT_EDGES   4
 
 typedef struct slip__slot_t slip__slot_t;
@@ -49,16 +51,17 @@ typedef struct slip__edge_t {
 // The value of |successors| once the task is over.
 #define SLIP__SUCCESSORS_CLOSED ((uintptr_t)1)
 
-// Arguments of a task that has more than a slot holds.
-typedef union slip__argument_block_t {
-  struct {
-    slip_ktensor_t tensors[SLIP_KERNEL_MAX_TENSORS];
-    uint64_t scalars[SLIP_KERNEL_MAX_SCALARS];
-  } arguments;
-  union slip__argument_block_t *next_free;
+// Arguments of a task that has more than a slot holds, and its form if it cannot stay (form.h).
+#define SLIP__OWN_FORM_BYTES \
+  ((sizeof(slip__form_t) + SLIP_KERNEL_MAX_TENSORS * (sizeof(slip_ktensor_t) + sizeof(slip__form_tensor_t)) + 63) / 64 * 64)
+typedef struct slip__argument_block_t {
+  struct slip__argument_block_t *next_free;
+  void *data[SLIP_KERNEL_MAX_TENSORS];
+  uint64_t scalars[SLIP_KERNEL_MAX_SCALARS];
+  _Alignas(64) char form[SLIP__OWN_FORM_BYTES];
 } slip__argument_block_t;
 
-// Laid out by who touches which cache line when. A task of one tensor and two dependencies lives in the first four.
+// Laid out by who touches which cache line when: three lines for most tasks.
 struct slip__slot_t {
   // Shared by submitter, finishers and executor.
   _Alignas(64) _Atomic(uintptr_t) successors;  // slip__edge_t list, or SLIP__SUCCESSORS_CLOSED
@@ -66,21 +69,20 @@ struct slip__slot_t {
   uint32_t block_count;
   const slip_object_kernel_t *kernel;  // NULL: a join
   slip__workspace_t *workspace;
-  const slip_ktensor_t *tensors;
-  const uint64_t *scalars;
-  slip__slot_t *next;    // in an overflow or gang list
-  uint8_t flags;         // slip_submit_bits_e
-  uint8_t predicate_op;  // 0: none
+  const slip__form_t *form;  // NULL: |arguments| are whole tensors, and the scalars follow them
+  const void *arguments;     // addresses of the tensors; the scalars follow them, or SLIP__SLOT_BLOCK says where they are
+  slip__slot_t *next;        // in an overflow or gang list
+  uint8_t flags;             // slip_submit_bits_e, SLIP__SLOT_*
+  uint8_t predicate_op;      // 0: none
   uint8_t predicate_dtype;
   uint8_t ran;     // the kernel ran (executor, before the list closes)
   uint16_t depth;  // of the scope, for messages
   uint16_t reserved;
   // Read by the executor.
+  void *own_data[SLIP__SLOT_TENSORS];
   uint64_t own_scalars[SLIP__SLOT_SCALARS];
-  slip_ktensor_t first_tensor;  // the first of the slot's own; the others follow the edges
   // Written by the submitter, |next| read by finishers of producers.
   slip__edge_t edges[SLIP__SLOT_EDGES];
-  slip_ktensor_t own_tensors[SLIP__SLOT_TENSORS];
   // Predicate: only where |predicate_op| is not 0.
   const void *predicate_address;
   int64_t predicate_literal;

@@ -25,12 +25,15 @@ struct slip__engine_t {
   // seat's content is complete before it is counted.
   _Atomic uint32_t seat_count;
   slip__seat_t *seats[SLIP__MAX_SEATS];
+  // Workers that have found nothing to do for a while and still look (relaxed: only a hint to submitters).
+  _Alignas(128) _Atomic uint32_t hungry;
   // A bit for each worker that sleeps or is about to (park.h).
   _Alignas(128) _Atomic uint64_t idle[SLIP__IDLE_WORDS];
   _Alignas(128) slip__board_t board;
   struct slip__record_back_t *recorded;  // fixed
   // Under |lock|: taking and giving seats, growing scratch.
   pthread_mutex_t lock;
+  uint64_t form_spaces;  // id spaces of forms given out
   uint32_t free_count;
   uint32_t free_seats[SLIP__MAX_SEATS];  // indices of seats given back
 };

@@ -36,58 +36,47 @@ static void slip__submit_fill_predicate(slip__slot_t *slot, const slip_predicate
   slot->predicate_address = slip__element_address(&predicate->tensor->view, predicate->index);
 }
 
-// One tensor of a task: checked, allocated if it is an output, copied to |to|, and noted for the dependency map. False: the error is
+// The places of a task's tensors, whose form is known: checked and, for outputs, allocated. What the map needs to know goes to
+// |workspace->accesses|; a |no_dep| argument keeps the edge to its creator: that becomes an explicit dependency. False: the error is
 // latched.
-static inline bool slip__submit_tensor(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index, slip_task_t task,
-                                       slip_ktensor_t *to, slip__access_t *access) {
-  const slip_oarg_t *argument = &submit->tensors[index];
-  slip_otensor_t *tensor = argument->tensor;
-  uint64_t bytes = 0;
-  if (__builtin_expect(argument->access == SLIP_ACCESS_OUT, 0)) {
-    if (!slip__check_argument(workspace, submit, index) || !slip__tensor_bytes(&tensor->view, &bytes) ||
-        !slip__heap_allocate(workspace, tensor, bytes, submit)) {
-      return false;
+static inline bool slip__submit_places(slip__workspace_t *workspace, const slip_submit_t *submit, const slip__form_t *form,
+                                       slip_task_t task, void **data, uint32_t *out_access_count, slip_task_t *deps,
+                                       uint32_t *inout_dep_count) {
+  slip__access_t *access = workspace->accesses;
+  for (uint32_t i = 0; i < form->tensor_count; ++i) {
+    slip_otensor_t *tensor = submit->tensors[i].tensor;
+    const slip__form_tensor_t *known = &form->tensors[i];
+    if (__builtin_expect(known->access == SLIP_ACCESS_OUT, 0)) {
+      if (!slip__heap_allocate(workspace, tensor, known->extent ? known->extent : 1, submit)) return false;
+      tensor->creator = task;
     }
-    tensor->creator = task;
-  } else if (__builtin_expect(!slip__check_is_simple(workspace, argument, &bytes), 0)) {
-    if (!slip__check_argument(workspace, submit, index)) return false;
-  }
-  *to = tensor->view;
-  access->view = to;
-  access->storage = tensor->storage;
-  access->bytes = bytes;
-  access->access = argument->access;
-  return true;
-}
-
-// The tensors of a task and, if there is one, of its predicate. What the map needs to know goes to |workspace->accesses|; a |no_dep|
-// argument keeps the edge to its creator: that becomes an explicit dependency. False: the error is latched.
-static inline bool slip__submit_fill_tensors(slip__workspace_t *workspace, const slip_submit_t *submit, slip_task_t task,
-                                             slip_ktensor_t *tensors, uint32_t *out_access_count, slip_task_t *deps,
-                                             uint32_t *inout_dep_count) {
-  const slip_object_t *object = workspace->run->object;
-  const slip_object_param_t *params = object->kernel_params ? object->kernel_params[submit->kernel] : NULL;
-  slip__symbols_t symbols;
-  symbols.known = 0;
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
-    if (!slip__submit_tensor(workspace, submit, i, task, &tensors[i], &workspace->accesses[count])) return false;
-    if ((params || submit->tensors[i].tensor->depth == SLIP_OTENSOR_READ_ONLY) &&
-        !slip__check_declaration(workspace, submit, i, params, &symbols)) {
-      return false;
+    uint64_t low = (uint64_t)(uintptr_t)tensor->view.data + (uint64_t)known->low, offset = low - (uint64_t)(uintptr_t)tensor->storage;
+    bool inside = tensor->storage_bytes == 0 || (offset <= tensor->storage_bytes && known->extent <= tensor->storage_bytes - offset);
+    bool plain = inside && tensor->view.data && !(known->writes && tensor->depth == SLIP_OTENSOR_READ_ONLY) &&
+                 !slip__tensor_is_stale(workspace, tensor);
+    if (__builtin_expect(!plain, 0) && !slip__check_tensor(workspace, submit, i)) return false;
+    data[i] = tensor->view.data;
+    if (__builtin_expect(known->access == SLIP_ACCESS_NO_DEP, 0)) {
+      if (tensor->creator) deps[(*inout_dep_count)++] = tensor->creator;
+      continue;
     }
-    if (__builtin_expect(submit->tensors[i].access != SLIP_ACCESS_NO_DEP, 1)) {
-      ++count;
-    } else if (submit->tensors[i].tensor->creator) {
-      deps[(*inout_dep_count)++] = submit->tensors[i].tensor->creator;
-    }
+    access->storage = tensor->storage;
+    access->low = low;
+    access->shape = known->shape;
+    access->writes = known->writes;
+    ++access;
   }
   if (__builtin_expect(submit->predicate != NULL, 0)) {
-    workspace->predicate_view = submit->predicate->tensor->view;
-    workspace->accesses[count++] =
-        (slip__access_t){.view = &workspace->predicate_view, .storage = submit->predicate->tensor->storage, .access = SLIP_ACCESS_IN};
+    const slip_otensor_t *tensor = submit->predicate->tensor;
+    int64_t low;
+    uint64_t extent;
+    access->shape = slip__region_map_shape(&workspace->map, &tensor->view, &low, &extent);
+    access->storage = tensor->storage;
+    access->low = (uint64_t)(uintptr_t)tensor->view.data + (uint64_t)low;
+    access->writes = 0;
+    ++access;
   }
-  *out_access_count = count;
+  *out_access_count = (uint32_t)(access - workspace->accesses);
   return true;
 }
 
@@ -102,15 +91,25 @@ slip_task_t slip__orch_submit(slip_orch_t *o, const slip_submit_t *submit) {
   slip__ring_t *ring = &workspace->rings[index];
   slip__slot_t *slot = slip__submit_take_slot(workspace, ring, index);
   slip_task_t task = slip__task_pack(ring->next, index);
-  slip_ktensor_t *tensors = submit->tensor_count == 1 ? &slot->first_tensor : slot->own_tensors;
+  slip__slot_note_t *note = slip__ring_note(ring, ring->next);
+  void **data = slot->own_data;
   uint64_t *scalars = slot->own_scalars;
   slip__argument_block_t *block = NULL;
-  if (__builtin_expect(submit->tensor_count > SLIP__SLOT_TENSORS || submit->scalar_count > SLIP__SLOT_SCALARS, 0)) {
+  slot->flags = (uint8_t)submit->flags;
+  const slip__form_t *form = slip__forms_find(&workspace->forms, workspace->object_serial, submit);
+  bool own_form = false;
+  if (__builtin_expect(!form || submit->tensor_count > SLIP__SLOT_TENSORS || submit->scalar_count > SLIP__SLOT_SCALARS, 0)) {
     block = slip__ring_take_block(ring);
-    tensors = block->arguments.tensors;
-    scalars = block->arguments.scalars;
+    if (!form) form = slip__forms_add(workspace, submit, (slip__form_t *)(void *)block->form, &own_form);
+    if (!own_form && submit->tensor_count <= SLIP__SLOT_TENSORS && submit->scalar_count <= SLIP__SLOT_SCALARS) {
+      slip__ring_give_block(ring, block);
+      block = NULL;
+    } else {
+      data = block->data;
+      scalars = block->scalars;
+      slot->flags |= SLIP__SLOT_BLOCK;
+    }
   }
-  slip__slot_note_t *note = slip__ring_note(ring, ring->next);
   note->arguments = block;
   note->file = submit->file;
   note->line = submit->line;
@@ -118,17 +117,16 @@ slip_task_t slip__orch_submit(slip_orch_t *o, const slip_submit_t *submit) {
   slip_task_t deps[SLIP_TASK_MAX_DEPS + SLIP_KERNEL_MAX_TENSORS];
   uint32_t access_count, dep_count = 0;
   for (; dep_count < submit->dep_count; ++dep_count) deps[dep_count] = submit->deps[dep_count];
-  if (__builtin_expect(!slip__submit_fill_tensors(workspace, submit, task, tensors, &access_count, deps, &dep_count), 0)) {
+  if (__builtin_expect(!form || !slip__submit_places(workspace, submit, form, task, data, &access_count, deps, &dep_count), 0)) {
     if (block) slip__ring_give_block(ring, block);
     slip__ring_give_slot(ring);
     return 0;
   }
   for (uint32_t i = 0; i < submit->scalar_count; ++i) scalars[i] = submit->scalars[i];
-  slot->tensors = tensors;
-  slot->scalars = scalars;
+  slot->form = form;
+  slot->arguments = data;
   slot->kernel = kernel;
   slot->block_count = submit->block_count ? submit->block_count : 1;
-  slot->flags = (uint8_t)submit->flags;
   slot->workspace = workspace;
   slot->depth = (uint16_t)workspace->depth;
   slip__submit_fill_predicate(slot, submit->predicate);

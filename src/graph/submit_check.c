@@ -7,10 +7,6 @@
 #include "graph/schedule.h"
 #include "slipstream/signature.h"
 
-#define SLIP__DTYPE_SIZE(name, text, number, bytes, kind, dl_code, dl_bits, dl_lanes) [number] = (bytes),
-const uint8_t slip__dtype_sizes[256] = {SLIP_DTYPE_TABLE(SLIP__DTYPE_SIZE)};
-#undef SLIP__DTYPE_SIZE
-
 #define SLIP__REFUSE(workspace, submit, code, ...) slip__refuse((workspace), (submit), SLIP_STATUS((code), __VA_ARGS__))
 
 __attribute__((noinline, cold)) static bool slip__refuse(slip__workspace_t *workspace, const slip_submit_t *submit, slip_status_t status) {
@@ -89,7 +85,7 @@ static bool slip__check_existing(slip__workspace_t *workspace, const slip_submit
   return true;
 }
 
-bool slip__check_argument(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index) {
+static bool slip__check_argument(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index) {
   const slip_oarg_t *argument = &submit->tensors[index];
   if (!argument->tensor) {
     return SLIP__REFUSE(workspace, submit, SLIP_CODE_GRAPH_INVALID_TASK, "tensor %" PRIu32 " is NULL", index);
@@ -173,11 +169,66 @@ static bool slip__check_read_only(slip__workspace_t *workspace, const slip_submi
                       index);
 }
 
-bool slip__check_declaration(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index, const slip_object_param_t *params,
-                             slip__symbols_t *symbols) {
-  const slip_object_param_t *param = params ? &params[index] : NULL;
-  if (!slip__check_read_only(workspace, submit, index, param)) return false;
-  return !param || slip__check_declared(workspace, submit, index, param, symbols->bound, &symbols->known);
+bool slip__check_tensor(slip__workspace_t *workspace, const slip_submit_t *submit, uint32_t index) {
+  const slip_object_t *object = workspace->run->object;
+  const slip_object_param_t *params = object->kernel_params ? object->kernel_params[submit->kernel] : NULL;
+  return slip__check_argument(workspace, submit, index) && slip__check_read_only(workspace, submit, index, params ? &params[index] : NULL);
+}
+
+static bool slip__check_tensors(slip__workspace_t *workspace, const slip_submit_t *submit, const slip_object_param_t *params) {
+  int64_t bound[SLIP_KERNEL_MAX_TENSORS * SLIP_MAX_RANK];
+  uint32_t known = 0;
+  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
+    if (!slip__check_tensor(workspace, submit, i)) return false;
+    if (params && !slip__check_declared(workspace, submit, i, &params[i], bound, &known)) return false;
+  }
+  return true;
+}
+
+static void slip__form_describe(slip__workspace_t *workspace, const slip_oarg_t *argument, const slip_object_param_t *param,
+                                slip_ktensor_t *view, slip__form_tensor_t *tensor) {
+  *view = argument->tensor->view;
+  view->data = NULL;
+  bool out = argument->access == SLIP_ACCESS_OUT;
+  int64_t stride = 1;
+  for (int d = SLIP_MAX_RANK - 1; d >= 0; --d) {
+    bool used = d < view->rank;
+    if (!used) view->dims[d] = 1;
+    if (!used || out) view->strides[d] = used ? stride : 0;
+    if (used) stride *= view->dims[d];
+  }
+  tensor->access = argument->access;
+  tensor->writes =
+      argument->access == SLIP_ACCESS_NO_DEP ? param && param->direction != SLIP_DIRECTION_IN : argument->access != SLIP_ACCESS_IN;
+  tensor->shape = slip__region_map_shape(&workspace->map, view, &tensor->low, &tensor->extent);
+}
+
+const slip__form_t *slip__forms_add(slip__workspace_t *workspace, const slip_submit_t *submit, slip__form_t *own, bool *out_own) {
+  const slip_object_t *object = workspace->run->object;
+  const slip_object_param_t *params = object->kernel_params ? object->kernel_params[submit->kernel] : NULL;
+  slip__forms_t *forms = &workspace->forms;
+  if (!slip__check_tensors(workspace, submit, params)) return NULL;
+  uint64_t bytes = slip__form_bytes(submit->tensor_count);
+  slip__form_t *form = own;
+  *out_own = forms->used + bytes > SLIP__FORM_BYTES;
+  if (!*out_own) {
+    form = (slip__form_t *)(void *)(forms->memory + forms->used);
+    forms->used += bytes;
+    if (forms->used > forms->high) forms->high = forms->used;
+  }
+  form->object_serial = workspace->object_serial;
+  form->id = ++forms->next_id;
+  form->kernel = submit->kernel;
+  form->tensor_count = submit->tensor_count;
+  form->tensors = (slip__form_tensor_t *)(void *)(form->views + submit->tensor_count);
+  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
+    slip__form_describe(workspace, &submit->tensors[i], params ? &params[i] : NULL, &form->views[i], &form->tensors[i]);
+  }
+  if (*out_own) return form;
+  slip__form_t **bucket = &forms->buckets[(form->object_serial * 7 + submit->kernel) % SLIP__FORM_BUCKETS];
+  form->next = *bucket;
+  *bucket = form;
+  return form;
 }
 
 static bool slip__dtype_is_integer(uint8_t dtype) {

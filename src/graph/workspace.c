@@ -23,7 +23,7 @@ static bool slip__workspace_add(uint64_t *inout_total, uint64_t count, uint64_t 
 typedef struct slip__workspace_layout_t {
   uint64_t slots[SLIP__RING_COUNT], notes[SLIP__RING_COUNT], order[SLIP__RING_COUNT], blocks[SLIP__RING_COUNT], heap[SLIP__RING_COUNT],
       edges[SLIP__RING_COUNT];
-  uint64_t map, map_capacity;
+  uint64_t map, map_capacity, forms;
   uint64_t total;
 } slip__workspace_layout_t;
 
@@ -41,7 +41,8 @@ static bool slip__workspace_plan(const slip__workspace_options_t *options, slip_
   layout->map_capacity = 0;
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) layout->map_capacity += options->dependency_pool[i];
   uint64_t map_bytes = slip__region_map_bytes(layout->map_capacity);
-  return fits && map_bytes && slip__workspace_add(&layout->total, map_bytes, 1, &layout->map);
+  return fits && map_bytes && slip__workspace_add(&layout->total, map_bytes, 1, &layout->map) &&
+         slip__workspace_add(&layout->total, SLIP__FORM_BYTES, 1, &layout->forms);
 }
 
 static slip_status_t slip__workspace_check(const slip__workspace_options_t *options) {
@@ -99,11 +100,13 @@ slip_status_t slip__workspace_create(slip__engine_t *engine, const slip__workspa
   workspace->linker.producers.drain = slip__linker_drain;
   slip__workspace_place(workspace, options, &layout);
   slip__region_map_initialize(&workspace->map, (char *)memory + layout.map, (uint32_t)layout.map_capacity);
+  workspace->forms.memory = (char *)memory + layout.forms;
   slip_status_t status = slip__engine_take_seat(engine, &workspace->seat);
   if (!slip_status_is_ok(status)) {
     slip__memory_release(memory, (size_t)layout.total);
     return status;
   }
+  workspace->forms.next_id = slip__engine_next_form_id(engine);
   *out = workspace;
   return slip_ok_status();
 }
@@ -117,7 +120,7 @@ void slip__workspace_destroy(slip__workspace_t *workspace) {
 
 uint64_t slip__workspace_committed_bytes(const slip__workspace_t *workspace) {
   uint64_t bytes = ((sizeof(*workspace) + 4095) & ~(uint64_t)4095) + slip__region_map_committed_bytes(&workspace->map) +
-                   slip__record_front_bytes(workspace);
+                   ((workspace->forms.high + 4095) & ~(uint64_t)4095) + slip__record_front_bytes(workspace);
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) bytes += slip__ring_committed_bytes(&workspace->rings[i]);
   return bytes;
 }

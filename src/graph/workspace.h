@@ -3,6 +3,7 @@
 #ifndef SLIPSTREAM_SRC_GRAPH_WORKSPACE_H_
 #define SLIPSTREAM_SRC_GRAPH_WORKSPACE_H_
 
+#include "graph/balance.h"
 #include "graph/region_map.h"
 #include "graph/ring.h"
 #include "graph/seat.h"
@@ -58,16 +59,19 @@ struct slip__workspace_t {
   uint32_t depth;
   uint32_t generation;  // last one given out
   // Run so far.
-  slip__slot_t *held;  // a submitted task that no other thread knows of yet
-  uint64_t ran;        // kernels that ran, over all runs
+  slip__slot_t *held;      // a submitted task that no other thread knows of yet
+  uint64_t ran;            // kernels that ran, over all runs
+  uint64_t object_serial;  // of the run's object, for forms: its site's id, or the run's own number
+  uint64_t run_serial;     // counts runs without a site
   slip_task_t held_task;
   uint32_t held_access_count;
   slip__access_t accesses[SLIP__MAX_ACCESSES];  // of the task being submitted, or held
   slip__linker_t linker;
+  slip__forms_t forms;
+  slip__balance_t balance;
   slip__region_map_t map;
   slip__ring_t rings[SLIP__RING_COUNT];
   slip__scope_t scopes[SLIP__MAX_SCOPE_DEPTH + 1];
-  slip_ktensor_t predicate_view;
   slip__stall_t stall;
   uint64_t budget_bytes;
   struct slip__recorder_t *recorder;      // of the run, if it is recorded

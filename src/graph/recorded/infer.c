@@ -59,7 +59,9 @@ bool slip__infer_access(slip__infer_t *infer, slip__builder_t *builder, uint32_t
   if (offset >> SLIP__INFER_STORAGE_SHIFT != 0) return false;  // no storage is so large: a view that lies before its storage
   slip_ktensor_t named = *view;
   named.data = (void *)(base + offset);
-  slip__access_t access = {.view = &named, .storage = (const void *)base, .access = writes ? SLIP_ACCESS_INOUT : SLIP_ACCESS_IN};
+  int64_t low;
+  uint64_t extent, shape = slip__region_map_shape(&infer->map, &named, &low, &extent);
+  slip__access_t access = {.storage = (const void *)base, .low = base + offset + (uint64_t)low, .shape = shape, .writes = writes};
   infer->builder = builder;
   infer->producers.task = slip__task_pack((uint64_t)node + 1, 0);
   bool noted = slip__region_map_access(&infer->map, &infer->producers, &access, manual);

@@ -181,8 +181,8 @@ static void slip__instance_slot(slip__replay_t *replay, const slip_object_t *obj
                                 const slip__replay_node_t *made) {
   slip__slot_t *slot = &replay->slots[made->slot];
   slot->kernel = node->kernel == SLIP__NONE ? NULL : &object->kernels[node->kernel];
-  slot->tensors = made->arguments;
-  slot->scalars = (const uint64_t *)(const void *)(made->arguments + node->tensor_count);
+  slot->form = NULL;
+  slot->arguments = made->arguments;
   slot->block_count = node->block_count;
   slot->flags = (uint8_t)(node->flags | SLIP__SLOT_OF_NODE);
   slot->node_kernel = node->kernel;
