@@ -26,8 +26,8 @@ static inline void slip__launch_copy_arguments(const slip__frame_view_t *view, s
 }
 
 // Runs one callable on this thread in |slot|, which the caller holds; |tensors| and |scalars| are the run's own.
-slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slot, slip__registration_t *registration,
-                               slip_otensor_t *tensors, const uint64_t *scalars) SLIP_MUST_USE;
+slip_status_t slip__launch_run(slip_context_t *context, slip__slot_t *slot, slip__registration_t *registration, slip_otensor_t *tensors,
+                               const uint64_t *scalars) SLIP_MUST_USE;
 // DEVICE means that the platform no longer knows what state the device is in; all other faults end with the run. |status| stays the
 // caller's.
 void slip__launch_poison_if_undefined(slip_context_t *context, slip_status_t status);

@@ -276,6 +276,7 @@ slip_status_t slip__replay_create(slip__engine_t *engine, slip__definition_t *de
     replay->lanes[i].replay = replay;
     replay->lanes[i].first_entry = slip__definition_lanes(block)[i].first_entry;
     replay->lanes[i].count = slip__definition_lanes(block)[i].count;
+    atomic_store_explicit(&replay->lanes[i].state, SLIP__LANE_DONE, memory_order_relaxed);
     atomic_store_explicit(&replay->lanes[i].progress, replay->lanes[i].count, memory_order_relaxed);  // done in epoch 0
   }
   slip__instance_patches(replay);

@@ -170,22 +170,12 @@ static void slip__lane_queue(slip__seat_t *seat, slip__replay_lane_t *lane) {
   if (atomic_exchange_explicit(&lane->queued, 1, memory_order_acq_rel) == 0) slip__make_ready(seat, slip__lane_item(lane));
 }
 
-// Claims |lane| if it has something left. False: it is held or done. The epoch is read once the lane is held: a lane that is not done keeps
-// its epoch from ending, while an epoch read before may be over by now, and the lane under way in the next one.
+// Claims |lane| if it is free and not done; |*out_epoch| is then the replay it is in.
 static bool slip__lane_claim(slip__replay_lane_t *lane, uint64_t *out_epoch) {
-  uint32_t expected = 0;
-  if (atomic_load_explicit(&lane->claim, memory_order_relaxed) != 0 ||
-      !atomic_compare_exchange_strong_explicit(&lane->claim, &expected, 1, memory_order_acquire, memory_order_relaxed)) {
-    return false;
-  }
-  // Acquire: pairs with the release in slip__replay_start_planned.
-  uint64_t epoch = atomic_load_explicit(&lane->replay->epoch, memory_order_acquire);
-  if (atomic_load_explicit(&lane->progress, memory_order_relaxed) != SLIP__EPOCH(epoch, lane->count)) {
-    *out_epoch = epoch;
-    return true;
-  }
-  atomic_store_explicit(&lane->claim, 0, memory_order_release);
-  return false;
+  uint64_t state = atomic_load_explicit(&lane->state, memory_order_relaxed);
+  if ((state & SLIP__LANE_BITS) != SLIP__LANE_FREE) return false;
+  *out_epoch = state >> SLIP__LANE_SHIFT;
+  return atomic_compare_exchange_strong_explicit(&lane->state, &state, state | SLIP__LANE_HELD, memory_order_acquire, memory_order_relaxed);
 }
 
 static bool slip__lane_advance(slip__replay_lane_t *lane, slip__seat_t *seat, uint64_t epoch, uint64_t target);
@@ -250,8 +240,9 @@ static bool slip__lane_advance(slip__replay_lane_t *lane, slip__seat_t *seat, ui
       slip__execute_gang(replay->engine, seat);
   }
   atomic_store_explicit(&lane->progress, begin + position, memory_order_release);
-  atomic_store_explicit(&lane->claim, 0, memory_order_release);
-  if (position < count) {
+  bool done = position == count;
+  atomic_store_explicit(&lane->state, epoch << SLIP__LANE_SHIFT | (done ? SLIP__LANE_DONE : SLIP__LANE_FREE), memory_order_release);
+  if (!done) {
     slip__lane_queue(seat, lane);
     return false;
   }
@@ -266,10 +257,8 @@ static slip__slot_t *slip__replay_sweep(slip__replay_t *replay, slip__seat_t *se
     found = false;
     for (uint32_t i = 0; i < count; ++i) {
       slip__replay_lane_t *lane = &replay->lanes[first + i < count ? first + i : first + i - count];
-      // Relaxed, and perhaps of an epoch that is over: only to pass by quickly what is done.
-      uint64_t epoch = atomic_load_explicit(&replay->epoch, memory_order_relaxed);
-      if (atomic_load_explicit(&lane->progress, memory_order_relaxed) == SLIP__EPOCH(epoch, lane->count)) continue;
-      if (lane->count == 0 || !slip__lane_claim(lane, &epoch)) continue;
+      uint64_t epoch;
+      if (!slip__lane_claim(lane, &epoch)) continue;
       found = true;
       if (slip__lane_advance(lane, seat, epoch, lane->count)) return slip__replay_finish(replay, engine, seat);
     }
@@ -291,7 +280,10 @@ static slip__slot_t *slip__replay_start_planned(slip__replay_t *replay, slip__se
   atomic_fetch_add_explicit(&replay->users, 1, memory_order_acq_rel);
   for (uint32_t i = 0; i < count; ++i) others += replay->lanes[i].count != 0;
   atomic_store_explicit(&replay->lanes_left, others--, memory_order_relaxed);
-  atomic_store_explicit(&replay->epoch, atomic_load_explicit(&replay->epoch, memory_order_relaxed) + 1, memory_order_release);
+  uint64_t free_state = ++replay->epoch << SLIP__LANE_SHIFT | SLIP__LANE_FREE;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (replay->lanes[i].count) atomic_store_explicit(&replay->lanes[i].state, free_state, memory_order_release);
+  }
   for (uint32_t i = 1; i < count; ++i) {
     if (replay->lanes[i].count) slip__lane_queue(seat, &replay->lanes[i]);
   }

@@ -18,15 +18,18 @@
 //   left        sinks (groups of them, then groups)  acq_rel   as |pending|: the last sees everything the replay wrote
 //   finished    the last one sets it (store)         seq_cst   acquire in the waiting submitter; seq_cst with its park word (park.h)
 //
-// Planned. Nothing is ever reset: progress is `epoch << 32 | entries that are over`, and a new epoch makes every lane begin anew.
+// Planned. Progress is never reset: it is `epoch << 32 | entries that are over`, and a new epoch makes every lane begin anew. A lane's
+// state is `epoch << 2 | free, held or done`: only a lane of the replay under way can be claimed, so that whoever comes late, with an item
+// of an earlier one, holds nothing even for a moment: two such threads could hide both
+// lanes from all who would run them.
 //
-//   lane: free --claim (CAS)--> held --progress written, claim stored 0--> free (done if all its entries are over in this epoch)
+//   lane: done --start (store of the next epoch)--> free --claim (CAS)--> held --progress written, state stored--> free or done
 //
-//   claim       take (CAS)                           acquire   the release of the last holder: |seen| and progress
-//               give back (store)                    release   the take
+//   state       start (store)                        release   the claim: patched arguments, |lanes_left|
+//               claim (CAS)                          acquire   the start, and the last holder: |seen| and progress
+//               give back (store)                    release   the claim
 //   progress    after an entry others wait for,      release   acquire in whoever waits: what the entry wrote
 //               and before giving the lane back
-//   epoch       start (store)                        release   acquire after a claim: patched arguments, |lanes_left|
 //   lanes_left  a lane's end (fetch_sub)             acq_rel   each other: the last sees everything the replay wrote
 //   queued      the lane's item is in a queue (exchange by who puts it there, cleared by who takes it)   acq_rel
 //   users       threads that came through an item; who destroys waits for 0 after all |queued| are 0     acq_rel
@@ -80,9 +83,16 @@ typedef struct slip__replay_node_t {
   uint32_t slot;  // of a node with blocks or a predicate: index into the replay's slots
 } slip__replay_node_t;
 
+// In the low bits of a lane's |state|; above them the epoch.
+#define SLIP__LANE_FREE  UINT64_C(0)
+#define SLIP__LANE_HELD  UINT64_C(1)
+#define SLIP__LANE_DONE  UINT64_C(2)
+#define SLIP__LANE_BITS  UINT64_C(3)
+#define SLIP__LANE_SHIFT 2
+
 typedef struct slip__replay_lane_t {
   _Alignas(128) _Atomic uint64_t progress;
-  _Alignas(128) _Atomic uint32_t claim;
+  _Alignas(128) _Atomic uint64_t state;
   _Atomic uint32_t queued;
   slip__replay_t *replay;
   slip__slot_t *link;  // in a seat's overflow list
@@ -128,10 +138,10 @@ struct slip__replay_t {
   slip__slot_t *outer;           // task that is complete when the replay is; NULL: the submitter waits
   slip__workspace_t *workspace;  // of the run: nothing more is run once it has failed
   uint64_t started_ns;
+  uint64_t epoch;  // of the last planned replay
   uint32_t mode;
   bool timed;
   // Shared.
-  _Alignas(128) _Atomic uint64_t epoch;
   _Alignas(128) _Atomic uint32_t groups_left;
   _Atomic uint32_t lanes_left;
   _Alignas(128) _Atomic uint32_t finished;
