@@ -20,8 +20,8 @@
 //
 // Planned. Progress is never reset: it is `epoch << 32 | entries that are over`, and a new epoch makes every lane begin anew. A lane's
 // state is `epoch << 2 | free, held or done`: only a lane of the replay under way can be claimed, so that whoever comes late, with an item
-// of an earlier one, holds nothing even for a moment: two such threads could hide both
-// lanes from all who would run them.
+// of an earlier one, holds nothing even for a moment. Two such threads could hide both lanes from all who would run them (model:
+// lanes.pml).
 //
 //   lane: done --start (store of the next epoch)--> free --claim (CAS)--> held --progress written, state stored--> free or done
 //
