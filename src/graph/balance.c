@@ -10,14 +10,15 @@
 #define SLIP__BALANCE_TRIAL_NS 60000u         // the longest trial
 #define SLIP__BALANCE_STEP     4u             // submits between two looks at the clock in a trial
 #define SLIP__BALANCE_LONG_NS  60000u         // alone: this long for one step of a measurement is too long
-#define SLIP__BALANCE_ALONE    16u            // submits between two looks at the clock while alone
+// Submits between two looks at the clock while alone, at most: 1, 2, 4 .. at first, for a run may have only a few tasks, all of them long.
+#define SLIP__BALANCE_ALONE 16u
 
 static void slip__balance_begin(slip__balance_t *balance, slip__balance_mode_e mode, bool trial, uint64_t now) {
   balance->mode = mode;
   balance->trial = trial;
   balance->began_ns = now;
   balance->counted = 0;
-  balance->look_at = mode == SLIP__SHARE ? SLIP__BALANCE_WINDOW : trial ? SLIP__BALANCE_STEP : SLIP__BALANCE_ALONE;
+  balance->look_at = mode == SLIP__SHARE ? SLIP__BALANCE_WINDOW : 1;
 }
 
 static void slip__balance_learn(slip__balance_t *balance, uint64_t elapsed_ns) {
@@ -60,7 +61,11 @@ void slip__balance_look(slip__balance_t *balance) {
   balance->counted += submits;
   uint64_t elapsed = now - balance->began_ns;
   bool early = false;
-  if (balance->mode == SLIP__ALONE) early = elapsed > (balance->trial ? SLIP__BALANCE_TRIAL_NS : SLIP__BALANCE_LONG_NS);
+  if (balance->mode == SLIP__ALONE) {
+    uint32_t most = balance->trial ? SLIP__BALANCE_STEP : SLIP__BALANCE_ALONE;
+    early = elapsed > (balance->trial ? SLIP__BALANCE_TRIAL_NS : SLIP__BALANCE_LONG_NS);
+    balance->look_at = balance->counted < most ? balance->counted : most;
+  }
   if (balance->counted < SLIP__BALANCE_WINDOW && !early) return;
   slip__balance_learn(balance, elapsed);
   slip__balance_decide(balance, now);
