@@ -540,9 +540,9 @@ static uint32_t slip__map_take_region(slip__region_map_t *map, const slip__produ
 
 static inline bool slip__map_is_on_grid(const slip__region_map_t *map, const slip__storage_t *storage, uint64_t low, uint64_t shape) {
   uint64_t offset = low - (uint64_t)(uintptr_t)storage->base;
-  if (shape != storage->tile) return false;
+  if (shape != storage->tile || (int64_t)offset < 0) return false;  // before the base, where the size is unknown: no tile begins there
   if (!(shape & SLIP__STRIDED)) return (shape & (shape - 1)) == 0 ? (offset & (shape - 1)) == 0 : offset % shape == 0;
-  return (int64_t)offset >= 0 && slip__box_is_aligned(&map->shapes[shape & ~SLIP__STRIDED].box, (int64_t)offset);
+  return slip__box_is_aligned(&map->shapes[shape & ~SLIP__STRIDED].box, (int64_t)offset);
 }
 
 // True if the region lies on the grid of the storage's tiles. The first region of a storage sets the grid.
