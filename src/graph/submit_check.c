@@ -330,8 +330,8 @@ const slip_object_kernel_t *slip__check_submit(slip__workspace_t *workspace, con
   bool plain = (submit->tensor_count == kernel->tensor_count) & (submit->tensor_count <= SLIP_KERNEL_MAX_TENSORS) &
                (submit->scalar_count == kernel->scalar_count) & (submit->scalar_count <= SLIP_KERNEL_MAX_SCALARS) &
                (submit->tensors != NULL) & (submit->scalars != NULL) & (submit->dep_count == 0) & (submit->core <= SLIP_CORE_MIXED) &
-               (submit->flags == 0) & (submit->block_count <= SLIP_TASK_MAX_BLOCKS) & (kernel->scratch_bytes == 0) &
-               (submit->predicate == NULL);
+               (submit->flags == 0) & (submit->block_count <= SLIP_TASK_MAX_BLOCKS) &
+               (kernel->scratch_bytes <= slip__engine_scratch_bytes(workspace->engine)) & (submit->predicate == NULL);
   if (__builtin_expect(plain, 1)) return kernel;
   if (!slip__check_counts(workspace, submit) || !slip__check_deps(workspace, submit, submit->deps, submit->dep_count) ||
       (submit->predicate && !slip__check_predicate(workspace, submit))) {
