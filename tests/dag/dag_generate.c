@@ -17,7 +17,8 @@ typedef struct dag_draw_t {
   dag_view_t seen[16];        // views to be repeated exactly
   uint32_t seen_count;
   int32_t tile[3];
-  bool nested;  // scopes come and go, and their memory with them
+  bool with_whole;  // in simple programs: whole buffers among the tiles
+  bool nested;      // scopes come and go, and their memory with them
 } dag_draw_t;
 
 static int32_t below(dag_draw_t *draw, int32_t n) {
@@ -116,6 +117,16 @@ static dag_view_t tile(dag_draw_t *draw, uint8_t buffer, int32_t halo) {
   return view;
 }
 
+// A box of the tile's size anywhere: equal shapes that lie on no common grid.
+static dag_view_t shifted(dag_draw_t *draw, uint8_t buffer) {
+  dag_view_t view = whole(draw->program, buffer);
+  for (int axis = 0; axis < view.rank; ++axis) {
+    int32_t size = least(draw->tile[axis], view.dims[axis]);
+    cut(&view, axis, below(draw, view.dims[axis] - size + 1), size);
+  }
+  return view;
+}
+
 static dag_view_t slices(dag_draw_t *draw, uint8_t buffer) {
   dag_view_t view = whole(draw->program, buffer);
   for (int axis = 0; axis < view.rank; ++axis) {
@@ -198,7 +209,8 @@ static dag_view_t windows(dag_draw_t *draw, uint8_t buffer) {
 static dag_view_t draw_view(dag_draw_t *draw, uint8_t buffer, bool reads) {
   dag_program_t *program = draw->program;
   if (program->simple) {
-    if (one_in(draw, 12)) return whole(program, buffer);
+    if (draw->with_whole && one_in(draw, 12)) return whole(program, buffer);
+    if (program->simple == DAG_SHIFTED) return shifted(draw, buffer);
     return program->simple == DAG_SLICES ? slices(draw, buffer) : tile(draw, buffer, program->simple == DAG_HALOS && reads);
   }
   if (draw->seen_count && one_in(draw, 3)) {
@@ -206,7 +218,10 @@ static dag_view_t draw_view(dag_draw_t *draw, uint8_t buffer, bool reads) {
     if (again.buffer == buffer) return again;
   }
   dag_view_t view;
-  switch (below(draw, 12)) {
+  switch (below(draw, 13)) {
+    case 12:
+      view = shifted(draw, buffer);
+      break;
     case 0:
       view = whole(program, buffer);
       break;
@@ -384,14 +399,15 @@ void dag_generate(uint64_t seed, dag_program_t *out) {
   memset(out, 0, sizeof(*out));
   out->seed = seed;
   draw.nested = one_in(&draw, 4);
-  out->simple = (uint8_t)(one_in(&draw, 4) ? 1 + below(&draw, 3) : DAG_NOT_SIMPLE);
+  out->simple = (uint8_t)(one_in(&draw, 4) ? 1 + below(&draw, 4) : DAG_NOT_SIMPLE);
+  draw.with_whole = one_in(&draw, 3);
   out->elements = !out->simple && one_in(&draw, 6);
   out->window = windows_of[below(&draw, 5)];
   out->pool = pools[below(&draw, 4)];
   out->heap = heaps[below(&draw, draw.nested ? 2 : 4)];
   for (int axis = 0; axis < 3; ++axis) draw.tile[axis] = 1 + below(&draw, 4);
   add_storages(&draw);
-  int32_t steps = 2 + below(&draw, draw.nested || one_in(&draw, 3) ? 70 : 25);
+  int32_t steps = 2 + below(&draw, draw.nested || one_in(&draw, out->simple ? 2 : 3) ? 70 : 25);
   for (int32_t i = 0; i < steps && out->op_count < DAG_OPS - DAG_DEPTH - 2; ++i) {
     int32_t what = draw.nested ? what_nested(&draw) : below(&draw, 24);
     if (what == 0 && draw.depth < DAG_DEPTH) {

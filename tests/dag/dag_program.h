@@ -64,7 +64,7 @@ typedef struct dag_buffer_t {
 } dag_buffer_t;
 
 // Programs whose views are plain boxes of their buffer.
-typedef enum dag_simple_e { DAG_NOT_SIMPLE, DAG_TILES, DAG_HALOS, DAG_SLICES } dag_simple_e;
+typedef enum dag_simple_e { DAG_NOT_SIMPLE, DAG_TILES, DAG_HALOS, DAG_SLICES, DAG_SHIFTED } dag_simple_e;
 
 typedef struct dag_program_t {
   uint64_t seed;
