@@ -202,8 +202,10 @@ static bool slip__map_covers(const slip__region_map_t *map, const slip__region_t
 
 // --- Storages -----------------------------------------------------------------------------------------------------------------------
 
+// Bases may be 64 bytes apart, or 2^44 (recorded/infer.c): the product's high bits depend on all of them.
 static inline uint32_t *slip__map_storage_bucket(const slip__region_map_t *map, const void *base) {
-  return &map->storage_buckets[(uint32_t)(((uintptr_t)base >> 6) ^ ((uintptr_t)base >> 16)) & map->bucket_mask];
+  uint64_t product = (uint64_t)(uintptr_t)base * UINT64_C(0x9e3779b97f4a7c15);
+  return &map->storage_buckets[(uint32_t)(product >> 44) & map->bucket_mask];
 }
 
 __attribute__((noinline)) static uint32_t slip__map_add_storage(slip__region_map_t *map, uint32_t *bucket, const void *base) {

@@ -384,3 +384,23 @@ SLIP_TEST(many_readers_of_one_region_are_all_waited_for) {
   SLIP_CHECK_EQ(model.drains * SLIP__PRODUCERS + model.producers.count, 1000);
   close_model();
 }
+
+SLIP_TEST(storages_are_found_in_few_steps_however_far_apart_they_lie) {
+  static const uint32_t shifts[] = {6, 12, 16, 20, 24, 44};
+  for (uint32_t s = 0; s < sizeof(shifts) / sizeof(shifts[0]); ++s) {
+    uint32_t longest = 0;
+    open_large(16384);
+    for (uint64_t i = 1; i <= 8192; ++i) {
+      slip__access_t access = {(const void *)(uintptr_t)(i << shifts[s]), i << shifts[s], 64, 1, 0};
+      model.producers.task = slip__task_pack(i, 0);
+      SLIP_CHECK(slip__region_map_access(&model.map, &model.producers, &access, false));
+    }
+    for (uint32_t b = 0; b <= model.map.bucket_mask; ++b) {
+      uint32_t length = 0;
+      for (uint32_t i = model.map.storage_buckets[b]; i; i = model.map.storages[i].next) ++length;
+      if (length > longest) longest = length;
+    }
+    SLIP_CHECK(longest <= 32);
+    close_model();
+  }
+}
