@@ -47,6 +47,10 @@ static inline bool slip__submit_places(slip__workspace_t *workspace, const slip_
     slip_otensor_t *tensor = submit->tensors[i].tensor;
     const slip__form_tensor_t *known = &form->tensors[i];
     if (__builtin_expect(known->access == SLIP_ACCESS_OUT, 0)) {
+      // An output that is given once more is judged there as it was, whether or not the form is known.
+      for (uint32_t j = i + 1; j < form->tensor_count; ++j) {
+        if (submit->tensors[j].tensor == tensor && !slip__check_tensor(workspace, submit, j)) return false;
+      }
       if (!slip__heap_allocate(workspace, tensor, known->extent ? known->extent : 1, submit)) return false;
       tensor->creator = task;
     }
