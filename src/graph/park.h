@@ -4,11 +4,14 @@
 // A worker without work spins for at most SLIP__SPIN_NS, then sleeps until a task is made ready. A submitter that waits for its run helps,
 // then spins, then sleeps until a task of its run ends. Neither may sleep through what it waits for:
 //
-//   worker                                        whoever makes tasks ready
+//   worker                                        whoever wakes for tasks: a finisher, or a submitter that begins to wait
 //   parked = 1
-//   idle bit set               (seq_cst)          task made visible: bottom of a queue, or a board bit   (seq_cst)
-//   looks at queues and board  (seq_cst)          looks at the idle bits                                 (seq_cst)
+//   idle bit set               (seq_cst)          task made visible: slip__queue_settle, or a board bit          (seq_cst)
+//   looks at queues and board  (seq_cst)          looks at the idle bits                                         (seq_cst)
 //   nothing: sleeps while parked is 1             clears a bit it found; if it was set: parked = 0, wake
+//
+// While it submits, a submitter only publishes (release) and looks: a worker that falls asleep at that moment may miss the task, and is
+// seen at the next submit, or when the submitter begins to wait.
 //
 //   submitter                                     whoever completes one of its tasks, or opens a gang of its run
 //   parked = 1                 (seq_cst)          successor list closed, or the gang's board bit set     (seq_cst)

@@ -8,11 +8,11 @@
 //   word    operation                     order      pairs with
 //   bottom  publish, after items (store)  release    the load in take: the item and its slot are visible
 //           settle (store of the same)    seq_cst    a pusher that then finds no sleeper, and a sleeper that finds no task, cannot
-//                                                    both be (park.h). Apart from push, since it waits for the cache line
+//                                                    both be (park.h). Apart from publish, since it waits for the line
 //           take (load)                   seq_cst    see above
-//   top     take claims (CAS)             acq_rel    release: the acquire in push; an item is overwritten only after its
+//   top     take claims (CAS)             acq_rel    release: the acquire in append; an item is overwritten only after its
 //                                                    claimer has read it
-//           push looks for room (load)    acquire    the CAS in take
+//           append looks for room (load)  acquire    the CAS in take
 //   items   load and store                relaxed    ordered by the two words; a value read before a failed claim is thrown away
 #ifndef SLIPSTREAM_SRC_GRAPH_QUEUE_H_
 #define SLIPSTREAM_SRC_GRAPH_QUEUE_H_

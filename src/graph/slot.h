@@ -13,8 +13,11 @@
 //                submitter reads it (CAS failure)   acquire           the exchange: CLOSED means that the task's results are visible
 //                executor closes it (exchange)      seq_cst           the two above (acquire + release); seq_cst orders it before
 //                                                                     the look at the submitter's park word (park.h)
+//                submitter ran the task in its      release           its own loads, and those of stall.c: no other thread knew of it;
+//                  submit, and closes it (store)                      such a task is never linked or queued
 //                submitter retires (load)           acquire           the exchange: the executor is done with the slot
 //   pending      set before the first link (store)  relaxed           ordered by the release of the link
+//                all links came too late: 0 (store) relaxed           nobody else knows of the task; ordered by the queue's publish
 //                finisher counts down (fetch_sub)   acq_rel           the other finishers: the last one sees what all of them wrote
 //                submitter counts the edges that    acq_rel           the finishers
 //                  found a closed list
