@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/fault.h"
+#include "graph/recorded/begin.h"
 #include "graph/schedule.h"
 
 // Latches |status| with the place of the call.
@@ -116,4 +117,7 @@ const slip_orch_api_t slip__orch_api = {
     .write_element = slip__orch_write_element,
     .fail = slip__orch_fail,
     .failed = slip__orch_failed,
+    .graph_begin = slip__begin_graph,
+    .graph_end = slip__begin_end,
+    .graph_scalar = slip__begin_scalar,
 };

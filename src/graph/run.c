@@ -4,6 +4,7 @@
 
 #include "graph/fault.h"
 #include "graph/orch.h"
+#include "graph/recorded/begin.h"
 #include "graph/recorded/cache.h"
 #include "graph/recorded/recorder.h"
 #include "graph/schedule.h"
@@ -64,6 +65,7 @@ slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *worksp
       .tensors = run->tensors, .scalars = run->scalars, .tensor_count = run->tensor_count, .scalar_count = run->scalar_count};
   if (__builtin_expect(workspace->recorder != NULL, 0)) workspace->orch.api = &slip__recorder_api;
   run->object->entries[run->entry].run(&workspace->orch, &arguments);
+  if (__builtin_expect(workspace->begins != NULL, 0)) slip__begins_end_run(workspace);
   if (__builtin_expect(workspace->depth != 0, 0) && !slip__workspace_failed(workspace)) {
     slip_status_t status =
         SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,

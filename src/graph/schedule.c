@@ -126,6 +126,23 @@ void slip__wait_element(slip__workspace_t *workspace, const slip_otensor_t *tens
                          slip__wait_task, &wait);
 }
 
+static void slip__wait_over(void *user, slip_task_t task) {
+  slip__workspace_t *workspace = user;
+  slip__ring_t *ring = &workspace->rings[slip__task_ring(task)];
+  uint64_t sequence = slip__task_sequence(task);
+  if (sequence < ring->retired) return;
+  slip__slot_t *slot = slip__ring_slot(ring, sequence);
+  slip__idle_t idle = {0};
+  slip__wait_begin(workspace);
+  while (!slip__slot_is_closed(slot)) slip__wait_step(workspace, slot, &idle);
+}
+
+void slip__wait_region(slip__workspace_t *workspace, const void *storage, const void *address, uint64_t bytes, bool is_write) {
+  slip__release_held(workspace);
+  workspace->stall.waits_for = SLIP__WAITS_FOR_GRAPH;
+  slip__region_map_visit(&workspace->map, storage, address, bytes, is_write, slip__wait_over, workspace);
+}
+
 // --- Dependencies -------------------------------------------------------------------------------------------------------------------
 
 static inline bool slip__infer(slip__workspace_t *workspace, uint32_t access_count) {

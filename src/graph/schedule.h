@@ -20,6 +20,8 @@ void slip__retire_all(slip__workspace_t *workspace);
 void slip__wait_retired(slip__workspace_t *workspace, uint32_t index, uint64_t sequence);
 // Executes tasks until those are over that an access of the element at |address| must follow.
 void slip__wait_element(slip__workspace_t *workspace, const slip_otensor_t *tensor, const void *address, bool is_write);
+// Executes tasks until those are over that an access of the |bytes| at |address|, anywhere in them, must follow.
+void slip__wait_region(slip__workspace_t *workspace, const void *storage, const void *address, uint64_t bytes, bool is_write);
 // Starts a run: nothing is in flight.
 void slip__schedule_begin(slip__workspace_t *workspace);
 // Executes tasks until all of this run are over, and empties the rings.

@@ -113,6 +113,9 @@ static slip_code_t slip__stall_what(const slip__workspace_t *workspace, char *te
     case SLIP__WAITS_FOR_ELEMENT:
       (void)snprintf(text, capacity, "an element's producer never ends");
       return SLIP_CODE_GRAPH_ELEMENT_TIMEOUT;
+    case SLIP__WAITS_FOR_GRAPH:
+      (void)snprintf(text, capacity, "a recorded graph waits for the tasks that it must follow");
+      return SLIP_CODE_GRAPH_STALLED;
     case SLIP__WAITS_FOR_HEAP:
       (void)snprintf(text, capacity, "the submitter waits for room in heap ring %" PRIu32, index);
       return SLIP_CODE_GRAPH_STALLED;

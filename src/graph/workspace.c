@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "graph/link.h"
 #include "graph/orch.h"
+#include "graph/recorded/begin.h"
 #include "graph/recorded/cache.h"
 #include "graph/schedule.h"
 #include "os/memory.h"
@@ -114,13 +115,15 @@ slip_status_t slip__workspace_create(slip__engine_t *engine, const slip__workspa
 void slip__workspace_destroy(slip__workspace_t *workspace) {
   if (!workspace) return;
   slip__record_front_destroy(workspace);
+  slip__begins_destroy(workspace);
   slip__engine_return_seat(workspace->engine, workspace->seat);
   slip__memory_release(workspace, workspace->reserved_bytes);
 }
 
 uint64_t slip__workspace_committed_bytes(const slip__workspace_t *workspace) {
   uint64_t bytes = ((sizeof(*workspace) + 4095) & ~(uint64_t)4095) + slip__region_map_committed_bytes(&workspace->map) +
-                   ((workspace->forms.high + 4095) & ~(uint64_t)4095) + slip__record_front_bytes(workspace);
+                   ((workspace->forms.high + 4095) & ~(uint64_t)4095) + slip__record_front_bytes(workspace) +
+                   slip__begin_stats(workspace).bytes;
   for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) bytes += slip__ring_committed_bytes(&workspace->rings[i]);
   return bytes;
 }

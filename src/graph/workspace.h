@@ -33,6 +33,7 @@ typedef enum slip__waits_for_e {
   SLIP__WAITS_FOR_HEAP = 2,
   SLIP__WAITS_FOR_POOL = 3,
   SLIP__WAITS_FOR_ELEMENT = 4,
+  SLIP__WAITS_FOR_GRAPH = 5,
 } slip__waits_for_e;
 
 // The backstop's (stall.h).
@@ -76,6 +77,7 @@ struct slip__workspace_t {
   uint64_t budget_bytes;
   struct slip__recorder_t *recorder;      // of the run, if it is recorded
   struct slip__record_front_t *recorded;  // what this workspace replays; NULL until there is something
+  struct slip__begins_t *begins;          // graphs that orchestrations name; NULL until there is one
   size_t reserved_bytes;
 };
 

@@ -93,7 +93,7 @@ typedef struct slip_submit_t {
   const slip_predicate_t *predicate;  // NULL: always run
   const char *file;                   // where the submit stands, for messages: lives as long as the run; may be NULL
   uint32_t line;
-  uint32_t reserved;
+  uint32_t derived;  // bit i: scalar i came from graph_scalar() with this place; 0 where that is not used
 } slip_submit_t;
 
 typedef enum slip_scope_mode_e {
@@ -128,6 +128,12 @@ struct slip_orch_api_t {
   void (*fail)(slip_orch_t *o, int32_t code, const char *text);
   // True once an error is latched: lets a long loop stop early.
   int32_t (*failed)(slip_orch_t *o);
+  // From here on entries are in the table if |struct_size| says so; the conveniences look. See slip_graph_begin().
+  int32_t (*graph_begin)(slip_orch_t *o, uint64_t key, const slip_otensor_t *tensors, uint32_t tensor_count, const uint64_t *scalars,
+                         uint32_t scalar_count);
+  void (*graph_end)(slip_orch_t *o);
+  // The value of boundary scalar |index| * mul + add of the innermost graph, for the task scalar at |place|.
+  uint64_t (*graph_scalar)(slip_orch_t *o, const uint64_t *place, uint32_t index, uint64_t mul, uint64_t add);
 };
 
 // The boundary arguments of one call: the entry's tensors and scalars, each in declared order. The orchestration may copy and view the
@@ -167,7 +173,7 @@ static inline void slip_task_begin_at(slip_task_builder_t *b, uint32_t kernel, u
   b->submit.predicate = NULL;
   b->submit.file = file;
   b->submit.line = line;
-  b->submit.reserved = 0;
+  b->submit.derived = 0;
 }
 #define slip_task_begin(builder, kernel, block_count) slip_task_begin_at((builder), (kernel), (block_count), __FILE__, __LINE__)
 
@@ -225,6 +231,54 @@ static inline void slip_scope_end(slip_orch_t *o) {
 static inline slip_task_t slip_task_join(slip_orch_t *o, const slip_task_t *deps, uint32_t dep_count) {
   return o->api->join(o, deps, dep_count);
 }
+
+// A part of the orchestration that is recorded and then replayed, with other addresses and scalars:
+//
+//   if (slip_graph_begin(o, key, tensors, 3, scalars, 1)) {
+//     ... submits, scopes, intermediates ...
+//   }
+//   slip_graph_end(o);
+//
+// begin returns 1 if the body must run, and 0 if it was replayed, or an error is latched. The first two calls with a contract run the body
+// and record it; if both made the same graph, later ones replay it: no submit, no dependency lookup. A replay waits for the earlier tasks
+// that it must follow and is over when begin returns. The contract is the callable's entry, |key|, and of the |tensor_count| tensors:
+// shapes, strides, dtypes, which are read-only, and how those that share bytes lie to each other. Another contract is another graph; a
+// context keeps some, and records anew what it has given up.
+//
+// The body must depend on nothing else: whatever else shapes it (a layer's kind, a number of rounds) belongs into |key|. It uses no tensors
+// but the |tensors| and what it allocates; it looks at no element; explicit dependencies name tasks of the body. What it allocates and
+// submits is not used after graph_end: it runs in a scope of its own. A body that breaks this in a way that can be seen is never replayed.
+// |scalars| reach tasks by slip_task_scalar_from(). A value computed from them in any other way makes two recordings differ, or equals one
+// of them, and the graph is then not replayed; until calls with changed values have shown that there is none, a replay needs the values
+// that were recorded. That comparison is evidence, not proof: a plain scalar such as |s / 1000| that stays the same while it is compared
+// cannot be told from a constant, so do not use one.
+//
+// Graphs may nest: the outer one is then not recorded, the inner ones are. Inside SLIP_SCOPE_MANUAL, with a workspace budget, with
+// reports of crashes, and with more than 32 tensors or 64 scalars the body runs every time. |tensors| is borrowed for the call, |scalars|
+// until graph_end; each may be NULL if its count is 0. Without recorded graphs in the library begin returns 1.
+static inline int32_t slip_graph_begin(slip_orch_t *o, uint64_t key, const slip_otensor_t *tensors, uint32_t tensor_count,
+                                       const uint64_t *scalars, uint32_t scalar_count) {
+  if (o->api->struct_size < sizeof(slip_orch_api_t)) return 1;
+  return o->api->graph_begin(o, key, tensors, tensor_count, scalars, scalar_count);
+}
+// Once for each begin, whatever that returned.
+static inline void slip_graph_end(slip_orch_t *o) {
+  if (o->api->struct_size >= sizeof(slip_orch_api_t)) o->api->graph_end(o);
+}
+// The task's next scalar: boundary scalar |index| of the innermost open graph * mul + add, modulo 2^64 on the bits (so for integers of 64
+// bits, signed or not, and of narrower ones the low bits; any type if mul is 1 and add 0). Ends the run outside of a graph, or if the graph
+// has no such scalar.
+static inline void slip_task_scalar_from(slip_orch_t *o, slip_task_builder_t *b, uint32_t index, uint64_t mul, uint64_t add) {
+  uint32_t n = b->submit.scalar_count++;
+  if (n >= SLIP_KERNEL_MAX_SCALARS) return;
+  if (o->api->struct_size < sizeof(slip_orch_api_t)) {
+    o->api->fail(o, -4, "slip_task_scalar_from() needs a library with recorded graphs");
+    return;
+  }
+  b->scalars[n] = o->api->graph_scalar(o, &b->scalars[n], index, mul, add);
+  b->submit.derived |= 1u << n;
+}
+
 // Threads that run tasks of |core|, for choosing the number of blocks; 0 for a kind that does not exist. Where the engine runs on CPU
 // threads (cpu, sim) every thread runs every kind, so all kinds give the same number.
 static inline uint32_t slip_orch_available_cores(slip_orch_t *o, uint32_t core) {

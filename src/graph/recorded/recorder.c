@@ -5,6 +5,7 @@
 
 #include "base/allocator.h"
 #include "graph/orch.h"
+#include "graph/recorded/begin.h"
 #include "graph/recorded/infer.h"
 #include "graph/state.h"
 
@@ -23,9 +24,20 @@ typedef struct slip__record_block_t {
   uint32_t depth;  // of its scope; SLIP__NONE: the scope is over
 } slip__record_block_t;
 
+#define SLIP__DERIVED_COUNT (2 * SLIP_KERNEL_MAX_SCALARS)
+
+// A scalar of a task that is being put together.
+typedef struct slip__record_derived_t {
+  const uint64_t *place;  // NULL: free
+  uint64_t mul, add;
+  uint32_t index;
+} slip__record_derived_t;
+
 struct slip__recorder_t {
   slip_allocator_t allocator;
-  const slip__run_t *run;
+  const slip__run_t *run;      // NULL if only a part of one is recorded,
+  slip__boundary_t *boundary;  // of which this is the boundary
+  slip__record_derived_t derived[SLIP__DERIVED_COUNT];
   slip__builder_t *builder;
   slip__infer_t *infer;
   const char *refused;  // NULL while recording
@@ -37,7 +49,7 @@ struct slip__recorder_t {
 
 #define SLIP__STORAGE_HEAP 0u  // for inference; boundary tensor i is storage i + 1
 
-static void slip__recorder_refuse(slip__recorder_t *recorder, const char *why) {
+void slip__recorder_refuse(slip__recorder_t *recorder, const char *why) {
   if (!recorder->refused) recorder->refused = why;
 }
 
@@ -111,12 +123,39 @@ static void slip__recorder_allocated(slip__recorder_t *recorder, const slip_oten
 typedef struct slip__record_place_t {
   uint32_t base;     // as in a definition
   uint32_t storage;  // for inference
-  uint64_t offset;   // of |address|
+  uint64_t offset;   // of |address|, from the base
+  uint64_t at;       // the same within the storage
 } slip__record_place_t;
+
+// Of a tensor in a part of a run: an intermediate made in it, or inside one of the boundary.
+static bool slip__recorder_place_part(slip__recorder_t *recorder, const slip_otensor_t *tensor, const void *address,
+                                      slip__record_place_t *out) {
+  const slip__record_pair_t *pair = slip__record_find(&recorder->storages, (uint64_t)(uintptr_t)tensor->storage);
+  if (tensor->generation && pair && pair->key) {
+    out->base = SLIP__BASE_HEAP;
+    out->storage = SLIP__STORAGE_HEAP;
+    out->at = out->offset += recorder->blocks[pair->value].offset;
+    return true;
+  }
+  slip__bound_t bytes;
+  bool known = slip__bound_of(tensor, &bytes);
+  for (uint32_t i = 0; known && i < recorder->boundary->tensor_count; ++i) {
+    const slip__bound_t *bound = &recorder->boundary->bounds[i];
+    if (bytes.low < bound->low || bytes.end > bound->end) continue;
+    out->base = i;
+    out->storage = bound->root + 1;
+    out->offset = (uint64_t)((uintptr_t)address - bound->low);
+    out->at = (uint64_t)((uintptr_t)address - bound->base);
+    return true;
+  }
+  slip__recorder_refuse(recorder, "it uses a tensor that is neither the graph's nor made in it");
+  return false;
+}
 
 static bool slip__recorder_place(slip__recorder_t *recorder, const slip_otensor_t *tensor, const void *address, slip__record_place_t *out) {
   const slip__run_t *run = recorder->run;
-  out->offset = (uint64_t)((uintptr_t)address - (uintptr_t)tensor->storage);
+  out->at = out->offset = (uint64_t)((uintptr_t)address - (uintptr_t)tensor->storage);
+  if (recorder->boundary) return slip__recorder_place_part(recorder, tensor, address, out);
   if (tensor->generation == 0) {
     for (uint32_t i = 0; i < run->tensor_count; ++i) {
       if (run->tensors[i].storage != tensor->storage) continue;
@@ -129,7 +168,7 @@ static bool slip__recorder_place(slip__recorder_t *recorder, const slip_otensor_
     if (pair && pair->key) {
       out->base = SLIP__BASE_HEAP;
       out->storage = SLIP__STORAGE_HEAP;
-      out->offset += recorder->blocks[pair->value].offset;
+      out->at = out->offset += recorder->blocks[pair->value].offset;
       return true;
     }
   }
@@ -140,7 +179,7 @@ static bool slip__recorder_place(slip__recorder_t *recorder, const slip_otensor_
 static bool slip__recorder_infer(slip__recorder_t *recorder, uint32_t node, const slip_ktensor_t *view, const slip__record_place_t *place,
                                  bool writes, bool manual) {
   slip_ktensor_t moved = *view;
-  moved.data = (void *)(uintptr_t)place->offset;
+  moved.data = (void *)(uintptr_t)place->at;
   return slip__infer_access(recorder->infer, recorder->builder, node, place->storage, &moved, writes, manual);
 }
 
@@ -148,6 +187,51 @@ static bool slip__recorder_depend(slip__recorder_t *recorder, slip_task_t task) 
   if (task == 0) return true;
   const slip__record_pair_t *pair = slip__record_find(&recorder->tasks, task);
   return pair && pair->key && slip__builder_depend(recorder->builder, pair->value);
+}
+
+void slip__recorder_derive(slip__recorder_t *recorder, const uint64_t *place, uint32_t index, uint64_t mul, uint64_t add) {
+  slip__record_derived_t *to = NULL;
+  for (uint32_t i = 0; i < SLIP__DERIVED_COUNT; ++i) {
+    slip__record_derived_t *derived = &recorder->derived[i];
+    if (derived->place == place || (!derived->place && !to)) to = derived;
+    if (derived->place == place) break;
+  }
+  if (!to) return slip__recorder_refuse(recorder, "too many tasks with derived scalars are put together at once");
+  *to = (slip__record_derived_t){.place = place, .mul = mul, .add = add, .index = index};
+}
+
+// Scalar |index| of a task in a part of a run: derived, or a constant that does not look like a boundary scalar.
+static bool slip__recorder_scalar(slip__recorder_t *recorder, const slip_submit_t *submit, uint32_t index, slip__definition_scalar_t *out) {
+  const slip__boundary_t *boundary = recorder->boundary;
+  uint64_t value = submit->scalars[index];
+  if (index < 32 && (submit->derived >> index & 1)) {
+    for (uint32_t i = 0; i < SLIP__DERIVED_COUNT; ++i) {
+      slip__record_derived_t *derived = &recorder->derived[i];
+      if (derived->place != &submit->scalars[index]) continue;
+      derived->place = NULL;
+      if (boundary->scalars[derived->index] * derived->mul + derived->add != value) break;
+      *out = (slip__definition_scalar_t){.mul = derived->mul, .add = derived->add, .source = derived->index};
+      return true;
+    }
+    slip__recorder_refuse(recorder, "a derived scalar was changed or copied before its task was submitted");
+    return false;
+  }
+  for (uint32_t i = 0; i < boundary->scalar_count; ++i) {
+    if (boundary->scalars[i] != value || value <= 1) continue;
+    slip__recorder_refuse(recorder, "a task's plain scalar has the value of a boundary scalar; pass it by slip_task_scalar_from()");
+    return false;
+  }
+  return true;
+}
+
+// Which tensors of the boundary a task reads and writes.
+static void slip__recorder_touch(slip__recorder_t *recorder, const slip_submit_t *submit, const slip__record_place_t *places) {
+  for (uint32_t i = 0; i < submit->tensor_count; ++i) {
+    if (places[i].base == SLIP__BASE_HEAP) continue;
+    recorder->boundary->read |= 1u << places[i].base;
+    // Without a dependency the kernel may do anything.
+    if (submit->tensors[i].access != SLIP_ACCESS_IN) recorder->boundary->written |= 1u << places[i].base;
+  }
 }
 
 // Fills in what the definition keeps of the arguments.
@@ -166,7 +250,9 @@ static bool slip__recorder_arguments(slip__recorder_t *recorder, const slip_subm
   }
   for (uint32_t i = 0; i < submit->scalar_count; ++i) {
     scalars[i] = (slip__definition_scalar_t){.add = submit->scalars[i], .source = SLIP__NONE};
+    if (recorder->boundary && !slip__recorder_scalar(recorder, submit, i, &scalars[i])) return false;
   }
+  if (recorder->boundary) slip__recorder_touch(recorder, submit, places);
   return true;
 }
 
@@ -178,6 +264,8 @@ static bool slip__recorder_dependencies(slip__recorder_t *recorder, const slip_s
   for (uint32_t i = 0; i < submit->tensor_count; ++i) {
     const slip_oarg_t *argument = &submit->tensors[i];
     if (argument->access == SLIP_ACCESS_NO_DEP) {
+      // The creator of a tensor of a part's boundary is a task before it, which the whole part follows.
+      if (recorder->boundary && places[i].base != SLIP__BASE_HEAP) continue;
       if (!slip__recorder_depend(recorder, argument->tensor->creator)) return false;
     } else if (!slip__recorder_infer(recorder, node, &argument->tensor->view, &places[i], argument->access != SLIP_ACCESS_IN, manual)) {
       return false;
@@ -199,6 +287,7 @@ static void slip__recorder_submit(slip__recorder_t *recorder, const slip_submit_
         !slip__recorder_place(recorder, tensor, tensor->view.data, &read)) {
       return;
     }
+    if (recorder->boundary && read.base != SLIP__BASE_HEAP) recorder->boundary->read |= 1u << read.base;
     predicate = (slip__definition_predicate_t){.offset = element.offset,
                                                .literal = submit->predicate->literal,
                                                .base = element.base,
@@ -304,6 +393,9 @@ const slip_orch_api_t slip__recorder_api = {
     .write_element = slip__recorder_api_write_element,
     .fail = slip__recorder_api_fail,
     .failed = slip__recorder_api_failed,
+    .graph_begin = slip__begin_graph,
+    .graph_end = slip__begin_end,
+    .graph_scalar = slip__begin_scalar,
 };
 
 // --- Life ---------------------------------------------------------------------------------------------------------------------------
@@ -318,8 +410,8 @@ static void slip__recorder_destroy(slip__recorder_t *recorder) {
   slip__free(allocator, recorder, sizeof(*recorder));
 }
 
-slip_status_t slip__recorder_create(slip__workspace_t *workspace, const slip__run_t *run, const slip__builder_limits_t *limits,
-                                    slip__recorder_t **out) {
+static slip_status_t slip__recorder_create_any(slip__workspace_t *workspace, const slip__run_t *run, slip__boundary_t *boundary,
+                                               const slip__builder_limits_t *limits, slip__recorder_t **out) {
   slip_allocator_t allocator = workspace->engine->allocator;
   void *memory;
   *out = NULL;
@@ -327,8 +419,10 @@ slip_status_t slip__recorder_create(slip__workspace_t *workspace, const slip__ru
   slip__recorder_t *recorder = memory;
   recorder->allocator = allocator;
   recorder->run = run;
+  recorder->boundary = boundary;
   recorder->heap_limit = limits->max_bytes;
-  slip_status_t status = slip__builder_create(allocator, limits, run->tensor_count, run->scalar_count, &recorder->builder);
+  uint32_t tensor_count = run ? run->tensor_count : boundary->tensor_count, scalar_count = run ? run->scalar_count : boundary->scalar_count;
+  slip_status_t status = slip__builder_create(allocator, limits, tensor_count, scalar_count, &recorder->builder);
   if (slip_status_is_ok(status)) status = slip__infer_create(allocator, 2 * limits->max_nodes, &recorder->infer);
   if (!slip_status_is_ok(status)) {
     slip__recorder_destroy(recorder);
@@ -336,6 +430,16 @@ slip_status_t slip__recorder_create(slip__workspace_t *workspace, const slip__ru
   }
   *out = recorder;
   return status;
+}
+
+slip_status_t slip__recorder_create(slip__workspace_t *workspace, const slip__run_t *run, const slip__builder_limits_t *limits,
+                                    slip__recorder_t **out) {
+  return slip__recorder_create_any(workspace, run, NULL, limits, out);
+}
+
+slip_status_t slip__recorder_create_part(slip__workspace_t *workspace, slip__boundary_t *boundary, const slip__builder_limits_t *limits,
+                                         slip__recorder_t **out) {
+  return slip__recorder_create_any(workspace, NULL, boundary, limits, out);
 }
 
 slip__definition_t *slip__recorder_finish(slip__recorder_t *recorder, uint32_t lane_count, const char **out_reason) {

@@ -18,11 +18,33 @@
 
 typedef struct slip__recorder_t slip__recorder_t;
 
+// A boundary tensor of a graph inside of a run (begin.h): its bytes, and the group of tensors with which it shares some.
+typedef struct slip__bound_t {
+  uintptr_t low, end;  // end == low: it is empty
+  uintptr_t base;      // lowest byte of the group
+  uint32_t root;       // the group's first tensor
+} slip__bound_t;
+
+// Such a graph's boundary: outlives the recorder. |read| and |written| are set by the recorder, a bit for each tensor.
+typedef struct slip__boundary_t {
+  slip__bound_t *bounds;
+  const uint64_t *scalars;
+  uint32_t tensor_count, scalar_count;
+  uint32_t read, written;
+} slip__boundary_t;
+
 extern const slip_orch_api_t slip__recorder_api;
 
 // A recorder for |run|, which |workspace| is about to start. OUT_OF_MEMORY.
 slip_status_t slip__recorder_create(slip__workspace_t *workspace, const slip__run_t *run, const slip__builder_limits_t *limits,
                                     slip__recorder_t **out) SLIP_MUST_USE;
+// A recorder for the part of a run that has |boundary|: what it does with other tensors, or with tasks from before, ends the recording.
+slip_status_t slip__recorder_create_part(slip__workspace_t *workspace, slip__boundary_t *boundary, const slip__builder_limits_t *limits,
+                                         slip__recorder_t **out) SLIP_MUST_USE;
+// Ends the recording; |why| is constant text.
+void slip__recorder_refuse(slip__recorder_t *recorder, const char *why);
+// The task scalar at |place| will be boundary scalar |index| * mul + add.
+void slip__recorder_derive(slip__recorder_t *recorder, const uint64_t *place, uint32_t index, uint64_t mul, uint64_t add);
 // The definition, or NULL with the reason in |*out_reason| (constant text) if the run could not be recorded. The recorder is gone.
 slip__definition_t *slip__recorder_finish(slip__recorder_t *recorder, uint32_t lane_count, const char **out_reason);
 

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/recorded/begin.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/allocator.h"
+#include "base/hash.h"
+#include "graph/fault.h"
+#include "graph/orch.h"
+#include "graph/recorded/cache.h"
+#include "graph/recorded/replay.h"
+#include "graph/schedule.h"
+#include "graph/stall.h"
+
+typedef enum slip__begin_step_e {
+  SLIP__BEGIN_NEW = 0,
+  SLIP__BEGIN_ONCE = 1,     // recorded, not compared yet
+  SLIP__BEGIN_TRUSTED = 2,  // recorded twice, the same
+  SLIP__BEGIN_REFUSED = 3,
+} slip__begin_step_e;
+
+typedef struct slip__begin_entry_t {
+  slip__hash128_t key;
+  uint64_t used;  // the clock when it was last used; 0: free
+  slip__definition_t *definition;
+  slip__replay_t *replay;  // NULL: not made yet
+  uint64_t bytes;          // of both
+  uint32_t step;
+  uint32_t recordings;
+  uint32_t read, written;                 // bits of boundary tensors
+  uint64_t free, tried;                   // bits of scalars: any value will do; |once| has been compared
+  uint64_t scalars[SLIP__BEGIN_SCALARS];  // as first recorded
+  uint64_t once[SLIP__BEGIN_SCALARS];
+} slip__begin_entry_t;
+
+typedef struct slip__begin_level_t {
+  const uint64_t *scalars;  // the orchestration's
+  uint32_t scalar_count;
+  uint32_t depth, generation;  // of its scope
+  slip__begin_entry_t *entry;  // being recorded; NULL: not recorded
+} slip__begin_level_t;
+
+struct slip__begins_t {
+  uint64_t clock;
+  slip__begin_stats_t stats;
+  uint32_t level_count;
+  bool replayed;  // the last begin: its end is next
+  slip__begin_level_t levels[SLIP__BEGIN_LEVELS];
+  // Of the recording under way, or of the begin.
+  slip__boundary_t boundary;
+  slip__bound_t bounds[SLIP__BEGIN_TENSORS];
+  slip__begin_entry_t *recording;  // NULL: none; the workspace's recorder is then not ours
+  slip__begin_entry_t entries[SLIP__BEGIN_COUNT];
+};
+
+__attribute__((noinline, cold)) static void slip__begin_fail(slip__workspace_t *workspace, slip_status_t status) {
+  slip__workspace_fail(workspace, slip__fault_here(workspace, status));
+}
+
+// --- Contract -----------------------------------------------------------------------------------------------------------------------
+
+bool slip__bound_of(const slip_otensor_t *tensor, slip__bound_t *out) {
+  const slip_ktensor_t *view = &tensor->view;
+  int64_t low = 0, high = 0, size = slip_dtype_carrier_bytes(view->dtype), span;
+  bool empty = false;
+  if (!tensor->storage || !view->data || view->rank > SLIP_MAX_RANK || size <= 0) return false;
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    if (view->dims[d] < 0) return false;
+    if (view->dims[d] == 0) {
+      empty = true;
+    } else if (__builtin_mul_overflow(view->dims[d] - 1, view->strides[d], &span) || __builtin_mul_overflow(span, size, &span) ||
+               __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high)) {
+      return false;
+    }
+  }
+  if (__builtin_add_overflow(high, size, &high)) return false;
+  uint64_t at = (uint64_t)(uintptr_t)view->data;
+  if (empty) low = high = 0;
+  if (__builtin_add_overflow(at, low, &at) || at < (uintptr_t)tensor->storage) return false;
+  uint64_t bytes = (uint64_t)high - (uint64_t)low, offset = at - (uintptr_t)tensor->storage;
+  if (tensor->storage_bytes && (offset > tensor->storage_bytes || bytes > tensor->storage_bytes - offset)) return false;
+  if (bytes > UINTPTR_MAX - at) return false;
+  *out = (slip__bound_t){.low = (uintptr_t)at, .end = (uintptr_t)(at + bytes), .base = (uintptr_t)at};
+  return true;
+}
+
+// Fills in the bounds and their groups: tensors of one storage that share bytes, or are linked by others that do. False: not to be
+// recorded.
+static bool slip__begin_bounds(const slip__workspace_t *workspace, const slip_otensor_t *tensors, uint32_t count, slip__bound_t *bounds) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!slip__bound_of(&tensors[i], &bounds[i]) || slip__tensor_is_stale(workspace, &tensors[i])) return false;
+    bounds[i].root = i;
+    for (uint32_t j = 0; j < i; ++j) {
+      if (tensors[j].storage != tensors[i].storage || bounds[j].low >= bounds[i].end || bounds[i].low >= bounds[j].end) continue;
+      uint32_t a = bounds[i].root, b = bounds[j].root, low = a < b ? a : b;
+      for (uint32_t k = 0; k <= i; ++k) {
+        if (bounds[k].root == a || bounds[k].root == b) bounds[k].root = low;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    slip__bound_t *root = &bounds[bounds[i].root];
+    if (bounds[i].low < root->base) root->base = bounds[i].low;
+  }
+  for (uint32_t i = 0; i < count; ++i) bounds[i].base = bounds[bounds[i].root].base;
+  return true;
+}
+
+typedef struct slip__begin_tensor_t {
+  uint64_t offset;  // in its group
+  int64_t dims[SLIP_MAX_RANK];
+  int64_t strides[SLIP_MAX_RANK];
+  uint32_t root;
+  uint32_t read_only;
+  uint32_t dtype_and_rank;
+  uint32_t reserved;
+} slip__begin_tensor_t;
+
+static slip__hash128_t slip__begin_contract(const slip__workspace_t *workspace, uint64_t key, const slip_otensor_t *tensors,
+                                            uint32_t tensor_count, uint32_t scalar_count, const slip__bound_t *bounds) {
+  struct {
+    uint64_t head[4];
+    slip__begin_tensor_t tensors[SLIP__BEGIN_TENSORS];
+  } contract;
+  const slip__run_t *run = workspace->run;
+  contract.head[0] = workspace->object_serial;
+  contract.head[1] = (uint64_t)run->entry << 32 | run->flags;
+  contract.head[2] = key;
+  contract.head[3] = (uint64_t)tensor_count << 32 | scalar_count;
+  for (uint32_t i = 0; i < tensor_count; ++i) {
+    slip__begin_tensor_t *to = &contract.tensors[i];
+    const slip_ktensor_t *view = &tensors[i].view;
+    memset(to, 0, sizeof(*to));
+    to->offset = bounds[i].low - bounds[i].base;
+    for (uint32_t d = 0; d < view->rank; ++d) to->dims[d] = view->dims[d], to->strides[d] = view->strides[d];
+    to->root = bounds[i].root;
+    to->read_only = tensors[i].generation == 0 && tensors[i].depth == SLIP_OTENSOR_READ_ONLY;
+    to->dtype_and_rank = (uint32_t)view->dtype << 8 | view->rank;
+  }
+  size_t size = sizeof(contract.head) + tensor_count * sizeof(slip__begin_tensor_t);
+  return slip__hash128((slip_const_bytes_t){.data = (const uint8_t *)&contract, .size = size});
+}
+
+// --- Entries ------------------------------------------------------------------------------------------------------------------------
+
+static void slip__begin_drop(slip__workspace_t *workspace, slip__begin_entry_t *entry) {
+  slip__replay_destroy(entry->replay, workspace->seat);
+  slip__definition_release(entry->definition);
+  workspace->begins->stats.bytes -= entry->bytes;
+  entry->replay = NULL;
+  entry->definition = NULL;
+  entry->bytes = 0;
+}
+
+static void slip__begin_refuse(slip__workspace_t *workspace, slip__begin_entry_t *entry, const char *reason) {
+  slip__begin_drop(workspace, entry);
+  entry->step = SLIP__BEGIN_REFUSED;
+  workspace->begins->stats.reason = reason;
+  ++workspace->begins->stats.refused;
+}
+
+// |entry| has grown by |bytes|: others go if it is too much.
+static void slip__begin_grow(slip__workspace_t *workspace, slip__begin_entry_t *entry, uint64_t bytes) {
+  slip__begins_t *begins = workspace->begins;
+  entry->bytes += bytes;
+  begins->stats.bytes += bytes;
+  while (begins->stats.bytes > SLIP__BEGIN_BYTES) {
+    slip__begin_entry_t *oldest = NULL;
+    for (uint32_t i = 0; i < SLIP__BEGIN_COUNT; ++i) {
+      slip__begin_entry_t *other = &begins->entries[i];
+      if (other != entry && other->bytes && (!oldest || other->used < oldest->used)) oldest = other;
+    }
+    if (!oldest) break;
+    slip__begin_drop(workspace, oldest);
+    memset(oldest, 0, sizeof(*oldest));
+    ++begins->stats.evicted;
+  }
+}
+
+static slip__begin_entry_t *slip__begin_find(slip__workspace_t *workspace, slip__hash128_t key) {
+  slip__begins_t *begins = workspace->begins;
+  slip__begin_entry_t *oldest = &begins->entries[0];
+  for (uint32_t i = 0; i < SLIP__BEGIN_COUNT; ++i) {
+    slip__begin_entry_t *entry = &begins->entries[i];
+    if (entry->used && slip__hash128_equal(entry->key, key)) {
+      entry->used = ++begins->clock;
+      return entry;
+    }
+    if (entry->used < oldest->used) oldest = entry;
+  }
+  if (oldest->used) ++begins->stats.evicted;
+  slip__begin_drop(workspace, oldest);
+  memset(oldest, 0, sizeof(*oldest));
+  oldest->key = key;
+  oldest->used = ++begins->clock;
+  return oldest;
+}
+
+// Scalars that are not free and have another value than the one recorded.
+static uint64_t slip__begin_changed(const slip__begin_entry_t *entry, const slip__boundary_t *boundary) {
+  uint64_t changed = 0;
+  for (uint32_t i = 0; i < boundary->scalar_count; ++i) {
+    if (boundary->scalars[i] != entry->scalars[i]) changed |= UINT64_C(1) << i;
+  }
+  return changed & ~entry->free;
+}
+
+// The body of |entry| has been recorded again and made the same graph.
+static void slip__begin_agreed(slip__workspace_t *workspace, slip__begin_entry_t *entry, const slip__boundary_t *boundary) {
+  uint64_t changed = slip__begin_changed(entry, boundary);
+  entry->step = SLIP__BEGIN_TRUSTED;
+  if (changed && (changed & (changed - 1)) == 0) {
+    uint32_t i = (uint32_t)__builtin_ctzll(changed);
+    if (!(entry->tried & changed)) {
+      entry->tried |= changed;
+      entry->once[i] = boundary->scalars[i];
+    } else if (entry->once[i] != boundary->scalars[i]) {
+      entry->free |= changed;
+      entry->recordings = 0;
+    }
+  }
+  if (++entry->recordings > SLIP__BEGIN_PATIENCE)
+    slip__begin_refuse(workspace, entry, "its scalars change together, so that no comparison tells what follows from which");
+}
+
+// Of the recording under way, whose body is over.
+static void slip__begin_recorded(slip__workspace_t *workspace) {
+  slip__begins_t *begins = workspace->begins;
+  slip__begin_entry_t *entry = begins->recording;
+  slip__boundary_t *boundary = &begins->boundary;
+  const char *reason = NULL;
+  uint32_t threads = slip__engine_thread_count(workspace->engine);
+  slip__definition_t *definition =
+      slip__recorder_finish(workspace->recorder, threads < SLIP__MAX_LANES ? threads : SLIP__MAX_LANES, &reason);
+  workspace->recorder = NULL;
+  workspace->orch.api = &slip__orch_api;
+  begins->recording = NULL;
+  if (slip__workspace_failed(workspace)) {  // says nothing about the next call
+    slip__definition_release(definition);
+    return;
+  }
+  ++begins->stats.recorded;
+  if (!definition || definition->block->node_count == 0) {
+    slip__begin_refuse(workspace, entry, definition ? "it has no tasks" : reason);
+  } else if (entry->step == SLIP__BEGIN_NEW) {
+    entry->step = SLIP__BEGIN_ONCE;
+    entry->definition = slip__definition_retain(definition);
+    entry->read = boundary->read;
+    entry->written = boundary->written;
+    if (boundary->scalar_count) memcpy(entry->scalars, boundary->scalars, boundary->scalar_count * sizeof(uint64_t));
+    slip__begin_grow(workspace, entry, definition->block->bytes);
+  } else if (entry->definition->block->hash == definition->block->hash && entry->read == boundary->read &&
+             entry->written == boundary->written) {
+    slip__begin_agreed(workspace, entry, boundary);
+  } else {
+    slip__begin_refuse(workspace, entry, "two calls with the same contract submitted different tasks");
+  }
+  slip__definition_release(definition);
+}
+
+// --- Begin --------------------------------------------------------------------------------------------------------------------------
+
+static void slip__begin_replay(slip__workspace_t *workspace, const slip__begin_entry_t *entry, const slip_otensor_t *tensors) {
+  slip__begins_t *begins = workspace->begins;
+  slip_otensor_t bound[SLIP__BEGIN_TENSORS];
+  slip__release_held(workspace);
+  for (uint32_t i = 0; i < begins->boundary.tensor_count; ++i) {
+    const slip__bound_t *bytes = &begins->bounds[i];
+    bound[i].storage = (void *)bytes->low;
+    if (!((entry->read >> i) & 1) || bytes->low == bytes->end) continue;
+    slip__wait_region(workspace, tensors[i].storage, (const void *)bytes->low, bytes->end - bytes->low, (entry->written >> i) & 1);
+  }
+  if (slip__workspace_failed(workspace)) return;
+  ++begins->stats.replayed;
+  slip__queue_publish(&workspace->seat->queue);
+  slip__replay_bind(entry->replay, bound, begins->boundary.scalars);
+  workspace->ran += slip__replay_run(entry->replay, workspace, SLIP__REPLAY_AUTO);
+  slip__stall_begin(workspace);  // the run goes on
+}
+
+// What is to be done with a graph whose boundary is filled in. True: it has been replayed.
+static bool slip__begin_decide(slip__workspace_t *workspace, uint64_t key, const slip_otensor_t *tensors) {
+  static const slip__builder_limits_t limits = {
+      .max_nodes = SLIP__RECORD_MAX_NODES, .max_edges = SLIP__RECORD_MAX_EDGES, .max_bytes = SLIP__RECORD_MAX_BYTES};
+  slip__begins_t *begins = workspace->begins;
+  slip__boundary_t *boundary = &begins->boundary;
+  slip__begin_entry_t *entry = slip__begin_find(
+      workspace, slip__begin_contract(workspace, key, tensors, boundary->tensor_count, boundary->scalar_count, boundary->bounds));
+  slip_status_t status = slip_ok_status();
+  if (entry->step == SLIP__BEGIN_REFUSED) return false;
+  if (entry->step == SLIP__BEGIN_TRUSTED && slip__begin_changed(entry, boundary) == 0) {
+    if (!entry->replay) {
+      status = slip__replay_create(workspace->engine, entry->definition, workspace->run->object, &entry->replay);
+      slip_status_free(status);  // short of memory: the body runs
+      if (!entry->replay) return false;
+      slip__begin_grow(workspace, entry, entry->replay->bytes);
+    }
+    slip__begin_replay(workspace, entry, tensors);
+    return true;
+  }
+  status = slip__recorder_create_part(workspace, boundary, &limits, &workspace->recorder);
+  slip_status_free(status);
+  if (workspace->recorder) begins->recording = entry;
+  return false;
+}
+
+static bool slip__begin_is_good(slip__workspace_t *workspace, const slip_otensor_t *tensors, uint32_t tensor_count, const uint64_t *scalars,
+                                uint32_t scalar_count) {
+  slip__begins_t *begins = workspace->begins;
+  if (!begins) {
+    void *memory;
+    slip_status_t status = slip__alloc(workspace->engine->allocator, sizeof(slip__begins_t), &memory);
+    if (!memory) {
+      slip__begin_fail(workspace, status);
+      return false;
+    }
+    workspace->begins = begins = memory;
+  }
+  slip_status_t status;
+  if ((tensor_count && !tensors) || (scalar_count && !scalars)) {
+    status = SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                         "graph_begin() was given %" PRIu32 " tensors at %s and %" PRIu32
+                         " scalars at %s; expected an array where the count is not 0",
+                         tensor_count, tensors ? "an array" : "NULL", scalar_count, scalars ? "an array" : "NULL");
+  } else if (begins->replayed) {
+    status = SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                         "graph_begin() before the graph_end() of a graph that was replayed; run the body only if begin returns 1, and "
+                         "end each graph");
+  } else if (begins->level_count == SLIP__BEGIN_LEVELS || workspace->depth == SLIP__MAX_SCOPE_DEPTH) {
+    status = SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                         "graph_begin() inside %" PRIu32 " graphs and %" PRIu32 " scopes; at most %u and %d are possible: end some",
+                         begins->level_count, workspace->depth, SLIP__BEGIN_LEVELS, SLIP__MAX_SCOPE_DEPTH);
+  } else {
+    return true;
+  }
+  slip__begin_fail(workspace, status);
+  return false;
+}
+
+int32_t slip__begin_graph(slip_orch_t *o, uint64_t key, const slip_otensor_t *tensors, uint32_t tensor_count, const uint64_t *scalars,
+                          uint32_t scalar_count) {
+  slip__workspace_t *workspace = (slip__workspace_t *)o;
+  if (slip__workspace_failed(workspace) || !slip__begin_is_good(workspace, tensors, tensor_count, scalars, scalar_count)) return 0;
+  slip__begins_t *begins = workspace->begins;
+  bool inside = begins->recording != NULL;
+  if (inside) slip__recorder_refuse(workspace->recorder, "a graph begins in it");
+  // As cache.h: a budget is for what it names, and reports of crashes name tasks as they were submitted.
+  bool fits = !workspace->recorder && tensor_count <= SLIP__BEGIN_TENSORS && scalar_count <= SLIP__BEGIN_SCALARS &&
+              workspace->scopes[workspace->depth].mode == SLIP_SCOPE_AUTO && !workspace->budget_bytes && !workspace->seat->notes;
+  if (fits && slip__begin_bounds(workspace, tensors, tensor_count, begins->bounds)) {
+    begins->boundary =
+        (slip__boundary_t){.bounds = begins->bounds, .scalars = scalars, .tensor_count = tensor_count, .scalar_count = scalar_count};
+    if (slip__begin_decide(workspace, key, tensors)) {
+      begins->replayed = true;
+      return 0;
+    }
+  }
+  slip__scope_open(workspace, workspace->depth + 1, SLIP_SCOPE_AUTO);
+  begins->levels[begins->level_count++] = (slip__begin_level_t){.scalars = scalars,
+                                                                .scalar_count = scalar_count,
+                                                                .depth = workspace->depth,
+                                                                .generation = workspace->generation,
+                                                                .entry = inside ? NULL : begins->recording};
+  if (begins->levels[begins->level_count - 1].entry) workspace->orch.api = &slip__recorder_api;
+  return 1;
+}
+
+void slip__begin_end(slip_orch_t *o) {
+  slip__workspace_t *workspace = (slip__workspace_t *)o;
+  slip__begins_t *begins = workspace->begins;
+  if (slip__workspace_failed(workspace)) return;
+  if (begins && begins->replayed) {
+    begins->replayed = false;
+    return;
+  }
+  if (!begins || begins->level_count == 0) {
+    slip__begin_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK, "graph_end() without a graph_begin(); end each graph once"));
+    return;
+  }
+  const slip__begin_level_t *level = &begins->levels[begins->level_count - 1];
+  if (workspace->depth != level->depth || workspace->scopes[level->depth].generation != level->generation) {
+    slip__begin_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                                            "graph_end() at scope depth %" PRIu32 ", but the graph began at %" PRIu32
+                                            "; end the scopes that its body begins, and no others",
+                                            workspace->depth, level->depth - 1));
+    return;
+  }
+  --begins->level_count;
+  if (!level->entry) {
+    o->api->scope_end(o);  // through the recorder, if the whole run is recorded
+    return;
+  }
+  slip__orch_api.scope_end(o);
+  slip__begin_recorded(workspace);
+}
+
+uint64_t slip__begin_scalar(slip_orch_t *o, const uint64_t *place, uint32_t index, uint64_t mul, uint64_t add) {
+  slip__workspace_t *workspace = (slip__workspace_t *)o;
+  slip__begins_t *begins = workspace->begins;
+  if (slip__workspace_failed(workspace)) return 0;
+  const slip__begin_level_t *level = begins && begins->level_count ? &begins->levels[begins->level_count - 1] : NULL;
+  if (!level || index >= level->scalar_count || begins->replayed) {
+    slip__begin_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                                            "a task scalar is to come from boundary scalar %" PRIu32 " of %s, which has %" PRIu32
+                                            "; give it to graph_begin(), and submit between begin and end",
+                                            index, level ? "the graph" : "no graph", level ? level->scalar_count : 0));
+    return 0;
+  }
+  if (level->entry) slip__recorder_derive(workspace->recorder, place, index, mul, add);
+  return level->scalars[index] * mul + add;
+}
+
+// --- Life ---------------------------------------------------------------------------------------------------------------------------
+
+void slip__begins_end_run(slip__workspace_t *workspace) {
+  slip__begins_t *begins = workspace->begins;
+  if ((begins->level_count || begins->replayed) && !slip__workspace_failed(workspace)) {
+    slip__begin_fail(workspace, SLIP_STATUS(SLIP_CODE_GRAPH_INVALID_TASK,
+                                            "the orchestration returned with a graph still open; call graph_end() for each graph_begin()"));
+  }
+  begins->level_count = 0;
+  begins->replayed = false;
+  if (begins->recording) slip__begin_recorded(workspace);
+}
+
+void slip__begins_destroy(slip__workspace_t *workspace) {
+  slip__begins_t *begins = workspace->begins;
+  if (!begins) return;
+  for (uint32_t i = 0; i < SLIP__BEGIN_COUNT; ++i) slip__begin_drop(workspace, &begins->entries[i]);
+  slip__free(workspace->engine->allocator, begins, sizeof(*begins));
+  workspace->begins = NULL;
+}
+
+slip__begin_stats_t slip__begin_stats(const slip__workspace_t *workspace) {
+  return workspace->begins ? workspace->begins->stats : (slip__begin_stats_t){0};
+}
