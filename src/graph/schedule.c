@@ -288,6 +288,7 @@ void slip__dispatch(slip__workspace_t *workspace, slip__slot_t *slot, slip_task_
     slip__execute_alone(slot, workspace->seat);
     slip__ring_retire(ring, &workspace->ran);
   } else if (slip__balance_alone(&workspace->balance) && small && slip__submit_is_free(workspace, access_count, deps, dep_count)) {
+    if (slip__queue_unpublished(&workspace->seat->queue)) slip__queue_publish(&workspace->seat->queue);  // this may take long
     slip__execute_alone(slot, workspace->seat);
     slip__submit_balance(workspace, ring);
   } else if (slip__nothing_in_flight(workspace, 1)) {
