@@ -185,7 +185,8 @@ SLIP_TEST(launches_that_are_recorded_take_their_graphs_along) {
 
 // --- What must not be replayed ------------------------------------------------------------------------------------------------------
 
-static enum { TWICE_PLUS_ONE, RAW, DIFFERENCE, HALF, OTHER_TENSOR, OTHER_TASK, NESTED, EMPTY, OVERWRITTEN } trick;
+enum { TWICE_PLUS_ONE, RAW, DIFFERENCE, HALF, OTHER_TENSOR, OTHER_TASK, NESTED, EMPTY, OVERWRITTEN };
+static int trick;
 static int64_t bodies;
 
 static void tricky(slip_orch_t *o, const slip_oargs_t *args) {
