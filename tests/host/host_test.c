@@ -63,7 +63,7 @@ enum { STEP, BLOCK, MEET };
 static void host_step(const slip_kargs_t *args, slip_block_t block) {
   (void)block;
   int64_t *x = args->tensors[0].data;
-  *x = *x * 3 + (int64_t)args->scalars[0];
+  *x = (int64_t)((uint64_t)*x * 3 + args->scalars[0]);  // wraps
 }
 static void host_block(const slip_kargs_t *args, slip_block_t block) {
   ((int64_t *)args->tensors[0].data)[block.index] += block.index;
