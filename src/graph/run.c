@@ -57,6 +57,7 @@ slip_status_t slip__engine_run(slip__engine_t *engine, slip__workspace_t *worksp
   workspace->object_serial = site ? site->id : ++workspace->run_serial | UINT64_C(1) << 63;
   workspace->status = slip_ok_status();
   atomic_store_explicit(&workspace->failed, 0, memory_order_relaxed);
+  workspace->stall.ended = UINT64_MAX;  // what an earlier run's looks saw says nothing of this one
   slip__stall_begin(workspace);
   slip__schedule_begin(workspace);
   slip__scope_open(workspace, 0, SLIP_SCOPE_AUTO);
