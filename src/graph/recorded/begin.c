@@ -9,24 +9,16 @@
 #include "graph/fault.h"
 #include "graph/orch.h"
 #include "graph/recorded/cache.h"
+#include "graph/recorded/entry.h"
 #include "graph/recorded/replay.h"
 #include "graph/schedule.h"
 #include "graph/stall.h"
-
-typedef enum slip__begin_step_e {
-  SLIP__BEGIN_NEW = 0,
-  SLIP__BEGIN_ONCE = 1,     // recorded, not compared yet
-  SLIP__BEGIN_TRUSTED = 2,  // recorded twice, the same
-  SLIP__BEGIN_REFUSED = 3,
-} slip__begin_step_e;
+#include "os/chaos.h"
 
 typedef struct slip__begin_entry_t {
-  slip__hash128_t key;
-  uint64_t used;  // the clock when it was last used; 0: free
-  slip__definition_t *definition;
+  slip__record_head_t head;
   slip__replay_t *replay;  // NULL: not made yet
-  uint64_t bytes;          // of both
-  uint32_t step;
+  uint64_t bytes;          // of it and the definition
   uint32_t recordings;
   uint32_t read, written;                 // bits of boundary tensors
   uint64_t free, tried;                   // bits of scalars: any value will do; |once| has been compared
@@ -146,16 +138,16 @@ static slip__hash128_t slip__begin_contract(const slip__workspace_t *workspace, 
 
 static void slip__begin_drop(slip__workspace_t *workspace, slip__begin_entry_t *entry) {
   slip__replay_destroy(entry->replay, workspace->seat);
-  slip__definition_release(entry->definition);
+  slip__definition_release(entry->head.definition);
   workspace->begins->stats.bytes -= entry->bytes;
   entry->replay = NULL;
-  entry->definition = NULL;
+  entry->head.definition = NULL;
   entry->bytes = 0;
 }
 
 static void slip__begin_refuse(slip__workspace_t *workspace, slip__begin_entry_t *entry, const char *reason) {
   slip__begin_drop(workspace, entry);
-  entry->step = SLIP__BEGIN_REFUSED;
+  entry->head.step = SLIP__RECORD_REFUSED;
   workspace->begins->stats.reason = reason;
   ++workspace->begins->stats.refused;
 }
@@ -169,7 +161,7 @@ static void slip__begin_grow(slip__workspace_t *workspace, slip__begin_entry_t *
     slip__begin_entry_t *oldest = NULL;
     for (uint32_t i = 0; i < SLIP__BEGIN_COUNT; ++i) {
       slip__begin_entry_t *other = &begins->entries[i];
-      if (other != entry && other->bytes && (!oldest || other->used < oldest->used)) oldest = other;
+      if (other != entry && other->bytes && (!oldest || other->head.used < oldest->head.used)) oldest = other;
     }
     if (!oldest) break;
     slip__begin_drop(workspace, oldest);
@@ -180,20 +172,19 @@ static void slip__begin_grow(slip__workspace_t *workspace, slip__begin_entry_t *
 
 static slip__begin_entry_t *slip__begin_find(slip__workspace_t *workspace, slip__hash128_t key) {
   slip__begins_t *begins = workspace->begins;
-  slip__begin_entry_t *oldest = &begins->entries[0];
-  for (uint32_t i = 0; i < SLIP__BEGIN_COUNT; ++i) {
-    slip__begin_entry_t *entry = &begins->entries[i];
-    if (entry->used && slip__hash128_equal(entry->key, key)) {
-      entry->used = ++begins->clock;
-      return entry;
-    }
-    if (entry->used < oldest->used) oldest = entry;
+  slip__begin_entry_t *entry = slip__record_lookup(begins->entries, SLIP__BEGIN_COUNT, sizeof(*entry), key), *oldest = begins->entries;
+  if (entry) {
+    entry->head.used = ++begins->clock;
+    return entry;
   }
-  if (oldest->used) ++begins->stats.evicted;
+  for (uint32_t i = 0; i < SLIP__BEGIN_COUNT; ++i) {
+    if (begins->entries[i].head.used < oldest->head.used) oldest = &begins->entries[i];
+  }
+  if (oldest->head.used) ++begins->stats.evicted;
   slip__begin_drop(workspace, oldest);
   memset(oldest, 0, sizeof(*oldest));
-  oldest->key = key;
-  oldest->used = ++begins->clock;
+  oldest->head.key = key;
+  oldest->head.used = ++begins->clock;
   return oldest;
 }
 
@@ -209,7 +200,7 @@ static uint64_t slip__begin_changed(const slip__begin_entry_t *entry, const slip
 // The body of |entry| has been recorded again and made the same graph.
 static void slip__begin_agreed(slip__workspace_t *workspace, slip__begin_entry_t *entry, const slip__boundary_t *boundary) {
   uint64_t changed = slip__begin_changed(entry, boundary);
-  entry->step = SLIP__BEGIN_TRUSTED;
+  entry->head.step = SLIP__RECORD_TRUSTED;
   if (changed && (changed & (changed - 1)) == 0) {
     uint32_t i = (uint32_t)__builtin_ctzll(changed);
     if (!(entry->tried & changed)) {
@@ -243,14 +234,14 @@ static void slip__begin_recorded(slip__workspace_t *workspace) {
   ++begins->stats.recorded;
   if (!definition || definition->block->node_count == 0) {
     slip__begin_refuse(workspace, entry, definition ? "it has no tasks" : reason);
-  } else if (entry->step == SLIP__BEGIN_NEW) {
-    entry->step = SLIP__BEGIN_ONCE;
-    entry->definition = slip__definition_retain(definition);
+  } else if (entry->head.step == SLIP__RECORD_NEW) {
+    entry->head.step = SLIP__RECORD_ONCE;
+    entry->head.definition = slip__definition_retain(definition);
     entry->read = boundary->read;
     entry->written = boundary->written;
     if (boundary->scalar_count) memcpy(entry->scalars, boundary->scalars, boundary->scalar_count * sizeof(uint64_t));
     slip__begin_grow(workspace, entry, definition->block->bytes);
-  } else if (entry->definition->block->hash == definition->block->hash && entry->read == boundary->read &&
+  } else if (entry->head.definition->block->hash == definition->block->hash && entry->read == boundary->read &&
              entry->written == boundary->written) {
     slip__begin_agreed(workspace, entry, boundary);
   } else {
@@ -274,6 +265,7 @@ static void slip__begin_replay(slip__workspace_t *workspace, const slip__begin_e
   if (slip__workspace_failed(workspace)) return;
   ++begins->stats.replayed;
   slip__queue_publish(&workspace->seat->queue);
+  slip__chaos_point(SLIP__CHAOS_REPLAY_BIND);
   slip__replay_bind(entry->replay, bound, begins->boundary.scalars);
   workspace->ran += slip__replay_run(entry->replay, workspace, SLIP__REPLAY_AUTO);
   slip__stall_begin(workspace);  // the run goes on
@@ -288,10 +280,10 @@ static bool slip__begin_decide(slip__workspace_t *workspace, uint64_t key, const
   slip__begin_entry_t *entry = slip__begin_find(
       workspace, slip__begin_contract(workspace, key, tensors, boundary->tensor_count, boundary->scalar_count, boundary->bounds));
   slip_status_t status = slip_ok_status();
-  if (entry->step == SLIP__BEGIN_REFUSED) return false;
-  if (entry->step == SLIP__BEGIN_TRUSTED && slip__begin_changed(entry, boundary) == 0) {
+  if (entry->head.step == SLIP__RECORD_REFUSED) return false;
+  if (entry->head.step == SLIP__RECORD_TRUSTED && slip__begin_changed(entry, boundary) == 0) {
     if (!entry->replay) {
-      status = slip__replay_create(workspace->engine, entry->definition, workspace->run->object, &entry->replay);
+      status = slip__replay_create(workspace->engine, entry->head.definition, workspace->run->object, &entry->replay);
       slip_status_free(status);  // short of memory: the body runs
       if (!entry->replay) return false;
       slip__begin_grow(workspace, entry, entry->replay->bytes);

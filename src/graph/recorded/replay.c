@@ -7,6 +7,7 @@
 #include "graph/park.h"
 #include "graph/stall.h"
 #include "graph/workspace.h"
+#include "os/chaos.h"
 #include "os/clock.h"
 
 // Measured on two cores (docs/design/engine.md).
@@ -62,6 +63,7 @@ static bool slip__node_is_wanted(slip__replay_t *replay, const slip__replay_node
 static slip__slot_t *slip__replay_finish(slip__replay_t *replay, slip__engine_t *engine, slip__seat_t *seat) {
   slip__slot_t *outer = replay->outer;
   slip__seat_t *waiter = replay->workspace->seat;
+  slip__chaos_point(SLIP__CHAOS_REPLAY_OVER);
   if (outer) atomic_fetch_sub_explicit(&replay->workspace->stall.replays, 1, memory_order_relaxed);
   atomic_store_explicit(&replay->finished, 1, memory_order_seq_cst);
   if (outer) return slip__complete(engine, seat, outer);
@@ -72,6 +74,7 @@ static slip__slot_t *slip__replay_finish(slip__replay_t *replay, slip__engine_t 
 // A sink is over. True: it was the last, and the replay is to be finished.
 static inline bool slip__replay_sink_over(slip__replay_t *replay, uint32_t group_index) {
   slip__replay_group_t *group = &replay->groups[group_index];
+  slip__chaos_point(SLIP__CHAOS_SINK);
   if (atomic_fetch_sub_explicit(&group->left, 1, memory_order_acq_rel) != 1) return false;
   atomic_store_explicit(&group->left, group->size, memory_order_relaxed);
   if (atomic_fetch_sub_explicit(&replay->groups_left, 1, memory_order_acq_rel) != 1) return false;
@@ -87,6 +90,7 @@ static inline slip__slot_t *slip__node_item(slip__replay_node_t *node) {
 
 // One producer of |node| is over. True: it was the last.
 static inline bool slip__node_is_due(slip__replay_node_t *node) {
+  slip__chaos_point(SLIP__CHAOS_NODE_COUNT_DOWN);
   if (node->indegree == 1) return true;
   if (atomic_load_explicit(&node->pending, memory_order_acquire) != 1 &&
       atomic_fetch_sub_explicit(&node->pending, 1, memory_order_acq_rel) != 1) {
@@ -175,6 +179,7 @@ static bool slip__lane_claim(slip__replay_lane_t *lane, uint64_t *out_epoch) {
   uint64_t state = atomic_load_explicit(&lane->state, memory_order_relaxed);
   if ((state & SLIP__LANE_BITS) != SLIP__LANE_FREE) return false;
   *out_epoch = state >> SLIP__LANE_SHIFT;
+  slip__chaos_point(SLIP__CHAOS_LANE_CLAIM);
   return atomic_compare_exchange_strong_explicit(&lane->state, &state, state | SLIP__LANE_HELD, memory_order_acquire, memory_order_relaxed);
 }
 
@@ -235,14 +240,17 @@ static bool slip__lane_advance(slip__replay_lane_t *lane, slip__seat_t *seat, ui
       slip__node_call(node, scratch);
     }
     ++position;
+    slip__chaos_point(SLIP__CHAOS_LANE_PROGRESS);
     if (node->flags & SLIP__NODE_SIGNALS) atomic_store_explicit(&lane->progress, begin + position, memory_order_release);
     if ((position & SLIP__LANE_GANGS) == 0 && __builtin_expect(slip__board_gang_waits(&replay->engine->board), 0))
       slip__execute_gang(replay->engine, seat);
   }
   atomic_store_explicit(&lane->progress, begin + position, memory_order_release);
+  slip__chaos_point(SLIP__CHAOS_LANE_BACK);
   bool done = position == count;
   atomic_store_explicit(&lane->state, epoch << SLIP__LANE_SHIFT | (done ? SLIP__LANE_DONE : SLIP__LANE_FREE), memory_order_release);
   if (!done) {
+    slip__chaos_point(SLIP__CHAOS_LANE_QUEUE);
     slip__lane_queue(seat, lane);
     return false;
   }
