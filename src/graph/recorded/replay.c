@@ -10,9 +10,12 @@
 #include "os/chaos.h"
 #include "os/clock.h"
 
+#include <string.h>
+
 // Measured on two cores (docs/design/engine.md).
 #define SLIP__LANE_PATIENCE          32  // looks at a lane that nobody holds before this thread takes it, while others are awake
 #define SLIP__LANE_AHEAD             16  // entries that a lane taken on the way may be advanced beyond what was needed
+#define SLIP__SERIAL_AHEAD           4   // nodes lie in the order of the plan, not in the recorded one
 #define SLIP__LANE_GANGS             31  // mask: entries between two looks for a gang
 #define SLIP__EPOCH(epoch, position) ((uint64_t)(epoch) << 32 | (position))
 
@@ -24,14 +27,40 @@ __attribute__((noinline, cold)) static void slip__node_fault(const slip__replay_
   slip__kernel_fault_in_node(replay->workspace, slip__definition_nodes(replay->block)[index].kernel, index, code);
 }
 
-static inline void slip__node_call(const slip__replay_node_t *node, void *scratch) {
+__attribute__((noinline)) static uint32_t slip__node_scratch_bytes(const slip__replay_t *replay, const slip__replay_node_t *node) {
+  uint32_t index = slip__definition_entries(replay->block)[node - replay->nodes].node;
+  return replay->object->kernels[slip__definition_nodes(replay->block)[index].kernel].scratch_bytes;
+}
+
+// The tensors of |node| as its kernel sees them.
+static inline const slip_ktensor_t *slip__node_tensors(const slip__replay_t *replay, const slip__replay_node_t *node, slip__seat_t *seat,
+                                                       const uint64_t **out_scalars) {
+  if (__builtin_expect(node->form == SLIP__NONE, 0)) {
+    const slip_ktensor_t *tensors = node->arguments;
+    *out_scalars = (const uint64_t *)(const void *)(tensors + node->tensor_count);
+    return tensors;
+  }
+  const slip__replay_form_t *form = &replay->forms[node->form];
+  void *const *data = node->arguments;
+  *out_scalars = (const uint64_t *)(const void *)(data + node->tensor_count);
+  if (__builtin_expect(seat->form_id != form->id, 0)) {
+    seat->form_id = form->id;
+    memcpy(seat->views, form->views, form->tensor_count * sizeof(slip_ktensor_t));
+  }
+  for (uint32_t i = 0; i < node->tensor_count; ++i) seat->views[i].data = data[i];
+  return seat->views;
+}
+
+static inline void slip__node_call(const slip__replay_t *replay, const slip__replay_node_t *node, slip__seat_t *seat, void *scratch) {
+  const uint64_t *scalars;
+  const slip_ktensor_t *tensors = slip__node_tensors(replay, node, seat, &scalars);
   slip_kargs_t arguments = {
-      .tensors = node->arguments,
-      .scalars = (const uint64_t *)(const void *)(node->arguments + node->tensor_count),
+      .tensors = tensors,
+      .scalars = scalars,
       .scratch = scratch,
       .tensor_count = node->tensor_count,
       .scalar_count = node->scalar_count,
-      .scratch_bytes = node->scratch_bytes,
+      .scratch_bytes = __builtin_expect(node->flags & SLIP__NODE_SCRATCH, 0) ? slip__node_scratch_bytes(replay, node) : 0,
   };
   node->run(&arguments, (slip_block_t){.index = 0, .count = 1});
   if (__builtin_expect(arguments.fault != 0, 0)) slip__node_fault(node, arguments.fault);
@@ -143,10 +172,10 @@ static slip__slot_t *slip__replay_chain(slip__engine_t *engine, slip__seat_t *se
           node = (slip__replay_node_t *)((uintptr_t)next & ~SLIP__ITEM_MASK);
           continue;
         }
-        slip__node_call(node, scratch);
+        slip__node_call(replay, node, seat, scratch);
       }
     } else if (!slip__replay_failed(replay)) {
-      slip__node_call(node, scratch);
+      slip__node_call(replay, node, seat, scratch);
     }
     if (node->successor_count == 0)
       return slip__replay_sink_over(replay, node->first_successor) ? slip__replay_finish(replay, engine, seat) : NULL;
@@ -235,9 +264,9 @@ static bool slip__lane_advance(slip__replay_lane_t *lane, slip__seat_t *seat, ui
   for (; position < end; ++node) {
     if (node->wait_count && !slip__lane_inputs(lane, node, seat, epoch, position >= needed)) break;
     if (__builtin_expect((node->flags & SLIP__NODE_COLD) != 0, 0)) {
-      if (slip__node_is_wanted(replay, node)) slip__node_call(node, scratch);
+      if (slip__node_is_wanted(replay, node)) slip__node_call(replay, node, seat, scratch);
     } else if (!slip__replay_failed(replay)) {
-      slip__node_call(node, scratch);
+      slip__node_call(replay, node, seat, scratch);
     }
     ++position;
     slip__chaos_point(SLIP__CHAOS_LANE_PROGRESS);
@@ -305,17 +334,19 @@ static slip__slot_t *slip__replay_start_planned(slip__replay_t *replay, slip__se
 
 static void slip__replay_run_serial(slip__replay_t *replay, slip__seat_t *seat) {
   void *scratch = slip__seat_scratch(seat);
-  for (uint32_t i = 0; i < replay->block->node_count; ++i) {
+  uint32_t count = replay->block->node_count;
+  for (uint32_t i = 0; i < count; ++i) {
     const slip__replay_node_t *node = &replay->nodes[replay->order[i]];
+    if (i + SLIP__SERIAL_AHEAD < count) __builtin_prefetch(&replay->nodes[replay->order[i + SLIP__SERIAL_AHEAD]]);
     if (__builtin_expect((node->flags & SLIP__NODE_COLD) != 0, 0)) {
       if (!slip__node_is_wanted(replay, node)) continue;
       if (node->flags & SLIP__NODE_BLOCKS) {
         slip__execute_blocks(&replay->slots[node->slot], seat, 0, replay->slots[node->slot].block_count);
         continue;
       }
-      slip__node_call(node, scratch);
+      slip__node_call(replay, node, seat, scratch);
     } else if (!slip__replay_failed(replay)) {
-      slip__node_call(node, scratch);
+      slip__node_call(replay, node, seat, scratch);
     }
   }
 }

@@ -62,20 +62,30 @@ typedef enum slip__replay_node_bits_e {
   SLIP__NODE_PREDICATE = 2,
   SLIP__NODE_BLOCKS = 4,
   SLIP__NODE_SIGNALS = 8,  // planned: others wait for it
+  SLIP__NODE_SCRATCH = 16,
 } slip__replay_node_bits_e;
 #define SLIP__NODE_COLD (SLIP__NODE_NO_KERNEL | SLIP__NODE_PREDICATE | SLIP__NODE_BLOCKS)
+
+// What the tensors of nodes look like, apart from where they lie. A node carries its form and its addresses, a quarter of what whole views
+// take: a large graph is as fast as memory brings it in. The thread that runs it changes the addresses in the views it already has, as it
+// does for a task of a window (graph/form.h). A node whose tensors look like the first of a larger form's has that one.
+typedef struct slip__replay_form_t {
+  uint64_t id;  // as slip__form_t.id
+  uint32_t tensor_count;
+  const slip_ktensor_t *views;
+} slip__replay_form_t;
 
 typedef struct slip__replay_node_t {
   _Alignas(64) _Atomic uint32_t pending;
   uint32_t indegree;
   slip_kernel_fn_t run;
-  slip_ktensor_t *arguments;  // tensors, then scalars
+  void *arguments;  // addresses, or of a node without form: tensors; then scalars
   slip__replay_t *replay;
   slip__slot_t *link;        // in a seat's overflow list
   uint32_t first_successor;  // of a sink: its group
   uint32_t successor_count;  // 0: a sink
   uint32_t first_wait;
-  uint32_t scratch_bytes;
+  uint32_t form;  // index, or SLIP__NONE
   uint8_t tensor_count;
   uint8_t scalar_count;
   uint8_t flags;  // slip__replay_node_bits_e
@@ -117,7 +127,9 @@ struct slip__replay_t {
   slip__engine_t *engine;
   slip__definition_t *definition;
   const slip__definition_block_t *block;
+  const slip_object_t *object;
   slip__replay_node_t *nodes;
+  slip__replay_form_t *forms;
   slip__definition_wait_t *waits;
   uint32_t *successors;  // places in |nodes|
   uint32_t *order;       // recorded order -> place
