@@ -18,6 +18,14 @@
 //   left        sinks (groups of them, then groups)  acq_rel   as |pending|: the last sees everything the replay wrote
 //   finished    the last one sets it (store)         seq_cst   acquire in the waiting submitter; seq_cst with its park word (park.h)
 //
+// A thread keeps up to SLIP__KEPT_MOST nodes that it has released beyond the one it runs next, if nodes are short, and runs the newest
+// first: depth first, with inputs still in its cache, and without a store that others watch. The oldest half goes to the ready queue
+// whenever that is found empty between two nodes, so that who looks for work finds some after one node's time. Long nodes are not kept:
+// while they run nobody could have what is kept behind them. How long they are says a replay that is timed, the first and then every 64th.
+//
+// Which way is the fastest is tried: five replays each at first, and two of each again after 512 (then 1024 .. 8192 while it changes
+// nothing), since it depends on how far apart the CPUs are, and a host changes that.
+//
 // Planned. Progress is never reset: it is `epoch << 32 | entries that are over`, and a new epoch makes every lane begin anew. A lane's
 // state is `epoch << 2 | free, held or done`: only a lane of the replay under way can be claimed, so that whoever comes late, with an item
 // of an earlier one, holds nothing even for a moment. Two such threads could hide both lanes from all who would run them (model:
@@ -152,7 +160,13 @@ struct slip__replay_t {
   uint64_t started_ns;
   uint64_t epoch;  // of the last planned replay
   uint32_t mode;
-  bool timed;
+  uint32_t kept_limit;  // nodes that a thread keeps to itself
+  bool timed;           // for the trial of the ways
+  bool clocked;         // at all
+  // The starting thread's, except |node_ns|: that of whoever ends a replay.
+  uint32_t runs, until_trial, patience;
+  uint32_t tried;    // the way that was taken before the last trial; 0: there has been one only
+  uint64_t node_ns;  // time of all threads for a node, in the last replay that was timed; 0: not known
   // Shared.
   _Alignas(128) _Atomic uint32_t groups_left;
   _Atomic uint32_t lanes_left;
