@@ -45,13 +45,14 @@ static inline const slip_ktensor_t *slip__node_tensors(const slip__replay_t *rep
     return tensors;
   }
   const slip__replay_form_t *form = &replay->forms[node->form];
-  void *const *data = node->arguments;
-  *out_scalars = (const uint64_t *)(const void *)(data + node->tensor_count);
+  slip_ktensor_t *view = seat->views;
   if (__builtin_expect(seat->form_id != form->id, 0)) {
     seat->form_id = form->id;
-    memcpy(seat->views, form->views, form->tensor_count * sizeof(slip_ktensor_t));
+    memcpy(view, form->views, form->tensor_count * sizeof(*view));
   }
-  for (uint32_t i = 0; i < node->tensor_count; ++i) seat->views[i].data = data[i];
+  void *const *data = node->arguments, *const *end = data + node->tensor_count;
+  *out_scalars = (const uint64_t *)(const void *)end;
+  for (; data != end; ++data, ++view) view->data = *data;
   return seat->views;
 }
 
