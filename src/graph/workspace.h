@@ -39,7 +39,7 @@ typedef enum slip__waits_for_e {
 // The backstop's (stall.h).
 typedef struct slip__stall_t {
   uint64_t ended;        // tasks of all runs that were over at the last look
-  uint64_t since_ns;     // when that was first seen
+  uint32_t quiet;        // looks in a row since then that saw nothing happen
   slip__slot_t *linked;  // the task being linked, while that waits
   uint32_t waits_for;    // slip__waits_for_e
   // Replays in flight as the content of a task of the run: they progress without a task's end, so that nothing is judged meanwhile.
