@@ -139,7 +139,7 @@ static void run_held(const way_t *way, const dag_program_t *program, const dag_f
   dag_how_t how = {.engine = way->campaign->engines[HOLD_ENGINE], .hold = find_held(program, facts, from)};
   if (how.hold < 0) return;
   run_once(program, facts, how, out);
-  for (int again = 0; again < 2 && program->simple && out->overordered && !out->failed; ++again) run_once(program, facts, how, out);
+  for (int again = 0; again < 5 && program->simple && out->overordered && !out->failed; ++again) run_once(program, facts, how, out);
   atomic_fetch_add(&way->campaign->held, out->held);
   atomic_fetch_add(&way->campaign->overordered, out->overordered);
   if (!program->simple || out->overordered == 0 || out->failed) return;
