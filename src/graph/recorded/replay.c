@@ -229,7 +229,10 @@ static slip__slot_t *slip__replay_chain(slip__engine_t *engine, slip__seat_t *se
         slip__node_call(replay, node, seat, scratch);
       } else if (blocks) {
         if (!item || slip__item_is_slot(item)) return item;
+        // Whoever helps with blocks may come to those that lie on the board next, and end them: another replay's node. Nothing is kept now.
         node = (slip__replay_node_t *)((uintptr_t)item & ~SLIP__ITEM_MASK);
+        replay = node->replay;
+        kept.limit = replay->kept_limit;
         continue;
       }
     } else if (!slip__replay_failed(replay)) {
