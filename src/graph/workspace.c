@@ -131,3 +131,7 @@ uint64_t slip__workspace_committed_bytes(const slip__workspace_t *workspace) {
 uint64_t slip__workspace_task_count(const slip__workspace_t *workspace) {
   return workspace->ran;
 }
+
+uint64_t slip__workspace_replay_count(const slip__workspace_t *workspace) {
+  return atomic_load_explicit(&workspace->replays, memory_order_relaxed);
+}

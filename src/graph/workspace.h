@@ -60,8 +60,10 @@ struct slip__workspace_t {
   uint32_t depth;
   uint32_t generation;  // last one given out
   // Run so far.
-  slip__slot_t *held;      // a submitted task that no other thread knows of yet
-  uint64_t ran;            // kernels that ran, over all runs
+  slip__slot_t *held;  // a submitted task that no other thread knows of yet
+  uint64_t ran;        // kernels that ran, over all runs
+  // Runs and named graphs replayed so far: written by the submitter, read by statistics (relaxed: nothing travels with it).
+  _Atomic uint64_t replays;
   uint64_t object_serial;  // of the run's object, for forms: its site's id, or the run's own number
   uint64_t run_serial;     // counts runs without a site
   slip_task_t held_task;
@@ -86,6 +88,10 @@ static inline uint32_t slip__workspace_ring_of(uint32_t depth) {
 }
 static inline bool slip__workspace_failed(slip__workspace_t *workspace) {
   return atomic_load_explicit(&workspace->failed, memory_order_relaxed) != 0;
+}
+
+static inline void slip__workspace_count_replay(slip__workspace_t *workspace) {
+  atomic_store_explicit(&workspace->replays, atomic_load_explicit(&workspace->replays, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
 // Latches |status| as the run's error unless there is one already; then it is freed. Any thread of the run. (fault.c)

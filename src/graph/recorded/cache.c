@@ -8,8 +8,10 @@
 #include "graph/recorded/entry.h"
 #include "graph/recorded/recorder.h"
 #include "graph/recorded/replay.h"
+#include "graph/recorded/report.h"
 #include "graph/stall.h"
 #include "os/chaos.h"
+#include "os/log.h"
 
 // NEW: seen once, as always.
 typedef struct slip__back_entry_t {
@@ -19,10 +21,12 @@ typedef struct slip__back_entry_t {
 
 struct slip__record_back_t {
   slip_allocator_t allocator;
+  slip__record_counts_t counts;
   pthread_mutex_t lock;
   // Under |lock|.
   uint64_t clock;
   slip__record_stats_t stats;
+  slip__report_said_t said;
   slip__back_entry_t entries[SLIP__RECORD_BACK_COUNT];
 };
 
@@ -142,6 +146,7 @@ static void slip__back_refuse(slip__record_back_t *back, slip__back_entry_t *ent
   entry->head.step = SLIP__RECORD_REFUSED;
   back->stats.reason = reason;
   ++back->stats.refused;
+  atomic_fetch_add_explicit(&back->counts.refused, 1, memory_order_relaxed);
 }
 
 // Under the lock: a run of |entry| has been recorded as |definition|, which is taken over.
@@ -156,6 +161,7 @@ static void slip__back_recorded(slip__record_back_t *back, slip__back_entry_t *e
     back->stats.bytes += definition->block->bytes;
     ++back->stats.count;
     ++back->stats.recorded;
+    atomic_fetch_add_explicit(&back->counts.recorded, 1, memory_order_relaxed);
   } else if (entry->head.definition->block->hash == definition->block->hash) {
     entry->head.step = SLIP__RECORD_TRUSTED;
   } else {
@@ -174,6 +180,31 @@ static void slip__back_recorded(slip__record_back_t *back, slip__back_entry_t *e
     if (!oldest) break;
     slip__back_drop(back, oldest);
   }
+}
+
+slip__record_counts_t *slip__record_counts(const slip__engine_t *engine) {
+  return &engine->recorded->counts;
+}
+
+bool slip__record_says(slip__engine_t *engine, uint64_t id) {
+  slip__record_back_t *back = engine->recorded;
+  slip__report_said_t *said = &back->said;
+  bool first = true, full = false;
+  (void)pthread_mutex_lock(&back->lock);
+  for (uint32_t i = 0; i < said->count && first; ++i) first = said->ids[i] != id;
+  if (first && said->count == SLIP__REPORT_LINES) {
+    first = false;
+    full = !said->full_said;
+    said->full_said = true;
+  } else if (first) {
+    said->ids[said->count++] = id;
+  }
+  (void)pthread_mutex_unlock(&back->lock);
+  if (full) {
+    slip__log(SLIP__LOG_WARN, "%u lines about recorded graphs were written; further ones are counted only (slip_context_stats())",
+              SLIP__REPORT_LINES);
+  }
+  return first;
 }
 
 slip__record_stats_t slip__record_stats(slip__engine_t *engine) {
@@ -316,6 +347,7 @@ bool slip__record_begin(slip__workspace_t *workspace, const slip__run_t *run) {
   slip__replay_t *replay = entry ? entry->replay : slip__record_ask(workspace, run, key);
   if (!replay) return false;
   ++front->replayed;
+  slip__workspace_count_replay(workspace);
   slip__record_replay(workspace, run, replay);
   return true;
 }
