@@ -286,10 +286,16 @@ static bool do_graph(dag_run_t *run, slip_orch_t *o, uint32_t index) {
     bool used = false;
     for (uint32_t i = index; i < end && !made_inside[b]; ++i) used = used || uses(&program->ops[i], b);
     if (!used) continue;
-    tensors[count++] = run->tensors[b];
-    if ((op->salt >> b % 60 & 3) != 0 || run->tensors[b].view.rank == 0 || run->tensors[b].view.dims[0] < 2) continue;
-    tensors[count] = run->tensors[b];
-    tensors[count++].view.dims[0] /= 2;
+    const slip_otensor_t *whole = &run->tensors[b];
+    if ((op->salt >> b % 60 & 1) && whole->view.rank &&
+        whole->view.dims[0] > 1) {  // its second half first: what lies in there is found there
+      int64_t half = whole->view.dims[0] / 2;
+      slip_ktensor_t *view = &tensors[count].view;
+      tensors[count++] = *whole;
+      view->data = (char *)view->data + half * view->strides[0] * slip_dtype_carrier_bytes(view->dtype);
+      view->dims[0] -= half;
+    }
+    tensors[count++] = *whole;
   }
   run->graph_scalars[0] = GRAPH_SCALAR + program->variant;
   return slip_graph_begin(o, op->id, tensors, count, run->graph_scalars, 1) != 0;
