@@ -303,7 +303,8 @@ static void run_campaign(uint32_t client_count, uint64_t default_count, uint64_t
       (unsigned long long)campaign.not_replayed);
   SLIP_CHECK_EQ(campaign.errors, 0);
   // So many that some of each kind have come, wherever the campaign began.
-  if (campaign.sites >= 60) SLIP_CHECK(campaign.run_replays > 0 && campaign.graph_replays > 0);
+  if (campaign.sites >= 60) SLIP_CHECK(campaign.run_replays > 0);
+  if (campaign.sites >= 100) SLIP_CHECK(campaign.graph_replays > 0);
 }
 
 SLIP_TEST_TIMEOUT(random_graphs_keep_their_order, 86400) {
