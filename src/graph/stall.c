@@ -147,8 +147,7 @@ static void slip__stall_look(slip__workspace_t *workspace) {
   uint64_t open, ended;
   slip__slot_t *oldest = slip__stall_oldest(workspace, &open, &ended);
   bool turned = slip__stall_all_turned(workspace);
-  if (ended != stall->ended || atomic_load_explicit(&stall->replays, memory_order_relaxed) || !turned ||
-      slip__stall_is_visible(workspace)) {
+  if (ended != stall->ended || !turned || slip__stall_is_visible(workspace)) {
     stall->ended = ended;
     stall->quiet = 0;
   } else if (++stall->quiet >= SLIP__STALL_LOOKS && oldest) {

@@ -7,7 +7,6 @@
 //
 //   - none of its tasks has ended since the look before,
 //   - none lies where a thread could find it (queues, board), and no gang is about,
-//   - no recorded graph is being replayed as the content of one of its tasks (replays progress without a task's end),
 //   - every thread has been without a task since the look before: a worker sleeps or has turned, another run's submitter sleeps, has turned
 //     or is gone.
 //

@@ -38,13 +38,10 @@ typedef enum slip__waits_for_e {
 
 // The backstop's (stall.h).
 typedef struct slip__stall_t {
-  uint64_t ended;        // tasks of all runs that were over at the last look
-  uint32_t quiet;        // looks in a row since then that saw nothing happen
-  slip__slot_t *linked;  // the task being linked, while that waits
-  uint32_t waits_for;    // slip__waits_for_e
-  // Replays in flight as the content of a task of the run: they progress without a task's end, so that nothing is judged meanwhile.
-  // Relaxed: the task's own end orders it.
-  _Atomic uint32_t replays;
+  uint64_t ended;                   // tasks of all runs that were over at the last look
+  uint32_t quiet;                   // looks in a row since then that saw nothing happen
+  slip__slot_t *linked;             // the task being linked, while that waits
+  uint32_t waits_for;               // slip__waits_for_e
   uint32_t turns[SLIP__MAX_SEATS];  // of each seat, at the last look
 } slip__stall_t;
 

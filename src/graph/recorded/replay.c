@@ -96,16 +96,12 @@ static bool slip__node_is_wanted(slip__replay_t *replay, const slip__replay_node
 static void slip__replay_note_time(slip__replay_t *replay);
 
 // The last node is over. Nothing of the replay may be touched afterwards: it may be in use again.
-static slip__slot_t *slip__replay_finish(slip__replay_t *replay, slip__engine_t *engine, slip__seat_t *seat) {
-  slip__slot_t *outer = replay->outer;
+static void slip__replay_finish(slip__replay_t *replay) {
   slip__seat_t *waiter = replay->workspace->seat;
   slip__chaos_point(SLIP__CHAOS_REPLAY_OVER);
   if (__builtin_expect(replay->clocked, 0)) slip__replay_note_time(replay);
-  if (outer) atomic_fetch_sub_explicit(&replay->workspace->stall.replays, 1, memory_order_relaxed);
   atomic_store_explicit(&replay->finished, 1, memory_order_seq_cst);
-  if (outer) return slip__complete(engine, seat, outer);
   slip__wake_submitter(waiter);
-  return NULL;
 }
 
 // A sink is over. True: it was the last, and the replay is to be finished.
@@ -191,8 +187,10 @@ slip__slot_t *slip__replay_blocks_over(slip__engine_t *engine, slip__seat_t *sea
   const slip__replay_node_t *node = (const slip__replay_node_t *)((uintptr_t)slot->node & ~SLIP__ITEM_MASK);
   slip__replay_t *replay = node->replay;
   slip__kept_t none = {.count = 0, .limit = 0};
-  if (node->successor_count == 0)
-    return slip__replay_sink_over(replay, node->first_successor) ? slip__replay_finish(replay, engine, seat) : NULL;
+  if (node->successor_count == 0) {
+    if (slip__replay_sink_over(replay, node->first_successor)) slip__replay_finish(replay);
+    return NULL;
+  }
   slip__replay_node_t *next = slip__node_release(replay, engine, seat, node, &none);
   return next ? slip__node_item(next) : NULL;
 }
@@ -241,7 +239,10 @@ static slip__slot_t *slip__replay_chain(slip__engine_t *engine, slip__seat_t *se
     if (node->successor_count) {
       node = slip__node_release(replay, engine, seat, node, &kept);
     } else {
-      if (slip__replay_sink_over(replay, node->first_successor)) return slip__replay_finish(replay, engine, seat);
+      if (slip__replay_sink_over(replay, node->first_successor)) {
+        slip__replay_finish(replay);
+        return NULL;
+      }
       node = NULL;
     }
     if (kept.count == 0) {
@@ -361,7 +362,6 @@ static bool slip__lane_advance(slip__replay_lane_t *lane, slip__seat_t *seat, ui
 
 // Advances lanes that nobody holds, |first| before the others, until there is none that is not done. Returns a task to run next, or NULL.
 static slip__slot_t *slip__replay_sweep(slip__replay_t *replay, slip__seat_t *seat, uint32_t first) {
-  slip__engine_t *engine = replay->engine;
   uint32_t count = replay->block->lane_count;
   for (bool found = true; found;) {
     found = false;
@@ -370,7 +370,10 @@ static slip__slot_t *slip__replay_sweep(slip__replay_t *replay, slip__seat_t *se
       uint64_t epoch;
       if (!slip__lane_claim(lane, &epoch)) continue;
       found = true;
-      if (slip__lane_advance(lane, seat, epoch, lane->count)) return slip__replay_finish(replay, engine, seat);
+      if (slip__lane_advance(lane, seat, epoch, lane->count)) {
+        slip__replay_finish(replay);
+        return NULL;
+      }
     }
   }
   return NULL;
@@ -496,12 +499,11 @@ __attribute__((noinline, cold)) static void slip__replay_note_time(slip__replay_
 // --- Start and wait -----------------------------------------------------------------------------------------------------------------
 
 // What executors read of a replay, before anything of it is published.
-static void slip__replay_prepare(slip__replay_t *replay, slip__workspace_t *workspace, slip__slot_t *outer, slip__replay_mode_e mode) {
+static void slip__replay_prepare(slip__replay_t *replay, slip__workspace_t *workspace, slip__replay_mode_e mode) {
   replay->timed = false;
   replay->mode = slip__replay_choose(replay, mode);
   replay->clocked = replay->timed || replay->runs++ % SLIP__CLOCKED == 0;
   replay->kept_limit = replay->node_ns && replay->node_ns < SLIP__KEPT_NODE_NS ? SLIP__KEPT_MOST : 0;
-  replay->outer = outer;
   replay->workspace = workspace;
   for (uint32_t i = 0; i < replay->slot_count; ++i) replay->slots[i].workspace = workspace;
   atomic_store_explicit(&replay->skipped, 0, memory_order_relaxed);
@@ -535,7 +537,7 @@ uint64_t slip__replay_run(slip__replay_t *replay, slip__workspace_t *workspace, 
   slip__seat_t *seat = workspace->seat;
   if (replay->block->node_count == 0) return 0;
   slip__stall_begin(workspace);  // while it helps, this thread holds tasks of other runs too
-  slip__replay_prepare(replay, workspace, NULL, mode);
+  slip__replay_prepare(replay, workspace, mode);
   if (replay->mode == SLIP__REPLAY_SERIAL) {
     slip__replay_run_serial(replay, seat);
     if (replay->clocked) slip__replay_note_time(replay);
@@ -549,16 +551,6 @@ uint64_t slip__replay_run(slip__replay_t *replay, slip__workspace_t *workspace, 
   }
   slip__stall_end(workspace);
   return replay->block->runnable - atomic_load_explicit(&replay->skipped, memory_order_relaxed);
-}
-
-slip__slot_t *slip__replay_start(slip__replay_t *replay, slip__seat_t *seat, slip__slot_t *outer, slip__replay_mode_e mode) {
-  slip__engine_t *engine = replay->engine;
-  slip__replay_prepare(replay, outer->workspace, outer, mode);
-  atomic_fetch_add_explicit(&outer->workspace->stall.replays, 1, memory_order_relaxed);
-  if (replay->mode == SLIP__REPLAY_PLANNED) return slip__replay_start_planned(replay, seat);
-  if (replay->mode == SLIP__REPLAY_DYNAMIC && replay->block->node_count) return slip__replay_start_dynamic(replay, seat);
-  slip__replay_run_serial(replay, seat);
-  return slip__replay_finish(replay, engine, seat);
 }
 
 slip__slot_t **slip__replay_item_link(slip__slot_t *item) {

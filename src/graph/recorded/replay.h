@@ -155,7 +155,6 @@ struct slip__replay_t {
   uint32_t *first_patch;
   uint64_t *boundaries;  // storages and scalars, as last written
   // Of the replay in flight: written by the starting thread before it publishes anything.
-  slip__slot_t *outer;           // task that is complete when the replay is; NULL: the submitter waits
   slip__workspace_t *workspace;  // of the run: nothing more is run once it has failed
   uint64_t started_ns;
   uint64_t epoch;  // of the last planned replay
@@ -185,9 +184,6 @@ void slip__replay_destroy(slip__replay_t *replay, slip__seat_t *seat);
 void slip__replay_bind(slip__replay_t *replay, const slip_otensor_t *tensors, const uint64_t *scalars);
 // Runs to the end; the calling thread, the submitter of |workspace|, takes part. Returns how many kernels ran.
 uint64_t slip__replay_run(slip__replay_t *replay, slip__workspace_t *workspace, slip__replay_mode_e mode);
-// Starts it as the content of |outer|, a task that the calling thread, of |seat|, has taken to run; it is completed by whichever thread
-// ends the replay. Returns a task to run next, or NULL.
-slip__slot_t *slip__replay_start(slip__replay_t *replay, slip__seat_t *seat, slip__slot_t *outer, slip__replay_mode_e mode);
 
 // --- For the scheduler --------------------------------------------------------------------------------------------------------------
 
