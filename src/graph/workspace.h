@@ -56,6 +56,7 @@ struct slip__workspace_t {
   // Scopes. |depth| is that of the innermost open one; 0 is the run's own.
   uint32_t depth;
   uint32_t generation;  // last one given out
+  slip__ring_t *ring;   // of the innermost scope
   // Run so far.
   slip__slot_t *held;  // a submitted task that no other thread knows of yet
   uint64_t ran;        // kernels that ran, over all runs
@@ -82,6 +83,11 @@ struct slip__workspace_t {
 
 static inline uint32_t slip__workspace_ring_of(uint32_t depth) {
   return depth < SLIP__RING_COUNT ? depth : SLIP__RING_COUNT - 1;
+}
+// |depth| is the innermost scope's now.
+static inline void slip__workspace_set_depth(slip__workspace_t *workspace, uint32_t depth) {
+  workspace->depth = depth;
+  workspace->ring = &workspace->rings[slip__workspace_ring_of(depth)];
 }
 static inline bool slip__workspace_failed(slip__workspace_t *workspace) {
   return atomic_load_explicit(&workspace->failed, memory_order_relaxed) != 0;
