@@ -149,7 +149,8 @@ static inline bool slip__submit_is_plain(const slip__form_t *form, uint64_t obje
                    (form->scalar_count ^ submit->scalar_count) | submit->flags | submit->dep_count |
                    (submit->core & ~(uint32_t)SLIP_CORE_MIXED);
   return other == 0 && form->plain && form->object_serial == object_serial && submit->struct_size >= sizeof(slip_submit_t) &&
-         submit->block_count <= SLIP_TASK_MAX_BLOCKS && !submit->predicate && submit->tensors && submit->scalars;
+         submit->block_count <= SLIP_TASK_MAX_BLOCKS && !submit->predicate && submit->tensors &&
+         (submit->scalars || form->scalar_count == 0);
 }
 
 // False: the tensor, of a scope's intermediates or read-only, cannot be used as |known| says.
