@@ -11,6 +11,8 @@
 //   third        as always, and recorded again      -> another graph than before: never again, and said once
 //   from then    replayed
 //
+// A site's very first run only tells how many tasks it has: with few, it counts for no contract.
+//
 //   front   per workspace, single-owner: contract -> instance. A replay looks here only: no lock, no allocation, no system call.
 //   back    per engine, under a lock: contract -> definition, shared by the workspaces. Least recently used go first; bounded in
 //           number and bytes. An entry that leaves here lives on in the fronts that hold it until they need the place.
