@@ -65,6 +65,7 @@ struct slip_context_t {
   // lanes: see lane.h
   struct slip__lane_t *lanes;  // fixed; NULL on a platform with SLIP_PLATFORM_DIRECT_LAUNCH
   uint32_t lane_count;         // |slot_count| for eager launches, then those for captures
+  slip__gate_t lane_askers;    // threads in slip__lanes_ask; close shuts it before the lanes go
   pthread_mutex_t lane_lock;   // leases, and the list of abandoned tickets
   pthread_cond_t lane_idle;    // a leased lane is submitted to by nobody
   _Atomic uint64_t free_lanes;

@@ -3,10 +3,13 @@
 #include "kernel_mode/lane.h"
 
 #include <inttypes.h>
+#include <sched.h>
 
 #include "base/allocator.h"
 #include "kernel_mode/ticket.h"
 #include "os/thread.h"
+
+#define SLIP__LANE_ASKERS_ID 1u  // the one occupant of that gate
 
 // --- open and close ----------------------------------------------------------------------------------------------------------------------
 
@@ -30,6 +33,7 @@ slip_status_t slip__lanes_create(slip_context_t *context) {
     SLIP_RETURN_IF_ERROR_ANNOTATED(slip__lane_create(context, &context->lanes[i]),
                                    "making the streams and events of lane %" PRIu32 " of %" PRIu32, i, count);
   }
+  slip__gate_open(&context->lane_askers, SLIP__LANE_ASKERS_ID);
   return slip_ok_status();
 }
 
@@ -85,6 +89,10 @@ static slip_status_t slip__lane_destroy(slip_context_t *context, slip__lane_t *l
 slip_status_t slip__lanes_destroy(slip_context_t *context) {
   if (!context->lanes) return slip_ok_status();
   slip_status_t status = slip_ok_status();
+  bool last = false;
+  // All launches have retired, but a thread that waited for one may not have noticed yet. It asks, and never waits, in there.
+  (void)slip__gate_close(&context->lane_askers, SLIP__LANE_ASKERS_ID, &last);
+  while (slip__gate_inside(&context->lane_askers) > 0) (void)sched_yield();
   for (uint32_t i = 0; i < context->lane_count; ++i) status = slip_status_join(status, slip__lane_destroy(context, &context->lanes[i]));
   if (!slip_status_is_ok(status)) return status;
   slip__free(context->allocator, context->lanes, context->lane_count * sizeof(slip__lane_t));
@@ -105,7 +113,9 @@ slip_status_t slip__lanes_ask_bound(slip_context_t *context) {
 
 slip_status_t slip__lanes_ask(slip_context_t *context) {
   slip_status_t status = slip_ok_status();
-  if (context->lanes) SLIP__CONTEXT_BOUND(status, context, slip__lanes_ask_bound(context));
+  if (!slip__gate_enter(&context->lane_askers, SLIP__LANE_ASKERS_ID)) return status;
+  SLIP__CONTEXT_BOUND(status, context, slip__lanes_ask_bound(context));
+  (void)slip__gate_leave(&context->lane_askers);
   return status;
 }
 

@@ -118,7 +118,8 @@ slip_status_t slip__lanes_destroy(slip_context_t *context) SLIP_MUST_USE;
 slip_status_t slip__lanes_synchronize(slip_context_t *context) SLIP_MUST_USE;
 // Whether no thread is submitting to a lane.
 bool slip__lanes_idle(slip_context_t *context);
-// DEVICE if a lane with launches under way can no longer tell of its progress. OK without lanes.
+// DEVICE if a lane with launches under way can no longer tell of its progress. OK without lanes, and once close destroys them: no launch
+// is under way then. Any thread, also one that only waits for a ticket and that close does not know of.
 slip_status_t slip__lanes_ask(slip_context_t *context) SLIP_MUST_USE;
 // The same for close, which has the device bound. Bindings of one device are never nested: an inner one that cannot be undone would be
 // taken for the outer one's, and the thread would keep the device.

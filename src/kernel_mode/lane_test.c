@@ -205,3 +205,50 @@ SLIP_LANE_TEST(threads_and_streams_share_the_lanes) {
   slip_lane_stream_end(world, streams[1]);
   slip_lane_stream_end(world, streams[2]);
 }
+
+// --- waiting and closing -----------------------------------------------------------------------------------------------------------------
+
+typedef struct slip_lane_waiter_t {
+  slip__thread_t thread;
+  slip_ticket_t *ticket;
+} slip_lane_waiter_t;
+
+static void slip_lane_wait(void *user) {
+  slip_lane_waiter_t *waiter = user;
+  SLIP_CHECK_OK(slip_ticket_wait(waiter->ticket, -1));
+  slip_ticket_release(waiter->ticket);
+}
+
+// Close retires the launches and gives the lanes back, while threads that waited for one have still to notice that it is over.
+static void slip_lane_close_on_waiters(slip_lane_place_e place) {
+  enum { COUNT = 8, WAITERS = 4, ROUNDS = 12 };
+  for (int round = 0; round < ROUNDS; ++round) {
+    slip_lane_world_t world;
+    slip_lane_waiter_t waiters[WAITERS];
+    slip_lane_door_t door = {0};
+    slip_lane_world_open(&world, place, false, NULL);
+    float *x = slip_lane_vector(&world, COUNT, 1, 1), *z = slip_lane_vector(&world, COUNT, 0, 0);
+    slip_lane_hold(&world, world.stream, &door);
+    for (int i = 0; i < WAITERS; ++i) {
+      slip_lane_launch_add(&world, world.stream, x, x, z, COUNT, &waiters[i].ticket);
+      SLIP_CHECK_OK(slip__thread_start(&waiters[i].thread, "waiter", slip_lane_wait, &waiters[i]));
+    }
+    if (round % 2) usleep(2000);
+    slip_lane_let_go(&door);
+    SLIP_CHECK_OK(slip_context_close(world.context));
+    for (int i = 0; i < WAITERS; ++i) slip__thread_join(&waiters[i].thread);
+    slip_lane_expect(&world, world.stream, z, COUNT, 2, 2);
+    slip_lane_free(&world, x);
+    slip_lane_free(&world, z);
+    slip_lane_world_end(&world);
+  }
+}
+SLIP_TEST(lane_close_while_threads_wait_for_tickets_cpu) {
+  slip_lane_close_on_waiters(SLIP_LANE_CPU);
+}
+SLIP_TEST(lane_close_while_threads_wait_for_tickets_cuda) {
+  slip_lane_close_on_waiters(SLIP_LANE_CUDA);
+}
+SLIP_TEST(lane_close_while_threads_wait_for_tickets_ascend) {
+  slip_lane_close_on_waiters(SLIP_LANE_ASCEND);
+}

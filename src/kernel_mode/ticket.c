@@ -32,7 +32,7 @@ static void slip__tickets_count_out(slip_context_t *context, uint32_t epoch) {
 #define SLIP__TICKET_ASK_NS INT64_C(50000000)
 
 static int64_t slip__tickets_slice(const slip_context_t *context, int64_t timeout_ns) {
-  if (!context->lanes) return timeout_ns;
+  if (!slip__context_uses_lanes(context)) return timeout_ns;
   return timeout_ns < 0 || timeout_ns > SLIP__TICKET_ASK_NS ? SLIP__TICKET_ASK_NS : timeout_ns;
 }
 
