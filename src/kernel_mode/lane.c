@@ -3,7 +3,6 @@
 #include "kernel_mode/lane.h"
 
 #include <inttypes.h>
-#include <sched.h>
 
 #include "base/allocator.h"
 #include "kernel_mode/ticket.h"
@@ -92,7 +91,7 @@ slip_status_t slip__lanes_destroy(slip_context_t *context) {
   bool last = false;
   // All launches have retired, but a thread that waited for one may not have noticed yet. It asks, and never waits, in there.
   (void)slip__gate_close(&context->lane_askers, SLIP__LANE_ASKERS_ID, &last);
-  while (slip__gate_inside(&context->lane_askers) > 0) (void)sched_yield();
+  while (slip__gate_inside(&context->lane_askers) > 0) slip__thread_yield();
   for (uint32_t i = 0; i < context->lane_count; ++i) status = slip_status_join(status, slip__lane_destroy(context, &context->lanes[i]));
   if (!slip_status_is_ok(status)) return status;
   slip__free(context->allocator, context->lanes, context->lane_count * sizeof(slip__lane_t));
