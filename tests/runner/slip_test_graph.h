@@ -56,6 +56,20 @@ static inline slip_status_t graph_test_run(graph_test_t *test, const slip_object
   return slip__engine_run(test->engine, test->workspace, &run);
 }
 
+// Kernels of several tests. The elements of a vector count up from the scalar.
+static inline void graph_test_put(const slip_kargs_t *args, slip_block_t block) {
+  (void)block;
+  const slip_ktensor_t *t = &args->tensors[0];
+  for (int64_t i = 0; i < t->dims[0]; ++i) ((int64_t *)t->data)[i * t->strides[0]] = (int64_t)args->scalars[0] + i;
+}
+// One more in the first element, and fault 5 where that was 77.
+static inline void graph_test_faulty(const slip_kargs_t *args, slip_block_t block) {
+  (void)block;
+  int64_t *cell = (int64_t *)args->tensors[0].data;
+  if (*cell == 77) slip_kernel_fault(args, 5);
+  *cell += 1;
+}
+
 static inline void *graph_test_user(const slip_oargs_t *args) {
   return (void *)(uintptr_t)args->scalars[0];
 }

@@ -18,19 +18,9 @@ static void mix(const slip_kargs_t *args, slip_block_t block) {
         (int64_t)((uint64_t)*cell * 3 + (uint64_t)((const int64_t *)from->data)[i % from->dims[0] * from->strides[0]] + args->scalars[0]);
   }
 }
-static void put(const slip_kargs_t *args, slip_block_t block) {
-  (void)block;
-  const slip_ktensor_t *t = &args->tensors[0];
-  for (int64_t i = 0; i < t->dims[0]; ++i) ((int64_t *)t->data)[i * t->strides[0]] = (int64_t)args->scalars[0] + i;
-}
-static void faulty(const slip_kargs_t *args, slip_block_t block) {
-  (void)block;
-  int64_t *cell = args->tensors[0].data;
-  if (*cell == 77) slip_kernel_fault(args, 5);
-  *cell += 1;
-}
 enum { MIX, PUT, FAULTY };
-static const slip_object_kernel_t kernels[] = {{"mix", mix, 0, 0, 2, 1}, {"put", put, 0, 0, 1, 1}, {"faulty", faulty, 0, 0, 1, 0}};
+static const slip_object_kernel_t kernels[] = {
+    {"mix", mix, 0, 0, 2, 1}, {"put", graph_test_put, 0, 0, 1, 1}, {"faulty", graph_test_faulty, 0, 0, 1, 0}};
 
 static slip_otensor_t part(slip_orch_t *o, slip_otensor_t t, int64_t start, int64_t length) {
   return slip_otensor_slice(o, t, 0, start, length);
