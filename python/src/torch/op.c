@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum slip__torch_op_state_e {
+  SLIP_TORCH_OP_FREE = 0,
+  SLIP_TORCH_OP_OPEN = 1,
+  SLIP_TORCH_OP_CLOSED = 2,
+} slip__torch_op_state_e;
+
+typedef struct slip__torch_op_t {
+  _Atomic uint32_t state;  // slip__torch_op_state_e
+  uint32_t param_count;
+  slip_device_t device;
+  slip__torch_op_options_t options;
+  char name[128];
+} slip__torch_op_t;
+
+static slip__torch_op_t slip__torch_ops[SLIP_TORCH_OPS];
+static int32_t slip__torch_op_count;  // under the GIL
+
+_Thread_local slip__torch_failure_t slip__torch_failure;
+
+// What a person reads: without the code in front, which the exception's class tells, and without the place in the library's sources.
+static void slip__torch_failure_trim(char *text, slip_code_t code) {
+  const char *name = slip_code_name(code);
+  const size_t head = strlen(name);
+  if (strncmp(text, name, head) == 0 && strncmp(text + head, ": ", 2) == 0) memmove(text, text + head + 2, strlen(text + head + 2) + 1);
+  char *place = strrchr(text, '[');
+  if (place && place > text && place[-1] == ' ' && strstr(place, ".c:") && text[strlen(text) - 1] == ']') place[-1] = '\0';
+}
+
+void slip__torch_failure_set(slip_status_t status) {
+  slip__torch_failure.code = slip_status_code(status);
+  slip__torch_failure.platform_code = slip_status_platform_code(status);
+  slip_status_format(status, slip__torch_failure.text, sizeof(slip__torch_failure.text));
+  slip__torch_failure_trim(slip__torch_failure.text, slip__torch_failure.code);
+  slip_status_free(status);
+}
+
+// One call's arguments. Up to SLIP_TORCH_INLINE_PARAMS of them are on the caller's stack.
+#define SLIP_TORCH_INLINE_PARAMS 32
+typedef struct slip__torch_arguments_t {
+  slip_arg_t *args;
+  slip_tensor_t *tensors;
+} slip__torch_arguments_t;
+
+// Handles that a launch keeps until the device is done with them.
+typedef struct slip__torch_held_t {
+  size_t count;
+  slip__torch_tensor_t handles[];
+} slip__torch_held_t;
+
+static void slip__torch_held_release(void *user) {
+  slip__torch_held_t *held = user;
+  for (size_t i = 0; i < held->count; ++i) slip__torch_shim.aoti_torch_delete_tensor_object(held->handles[i]);
+  free(held);
+}
+
+static slip__torch_tensor_t slip__torch_stack_tensor(const uint64_t *stack, size_t index) {
+  slip__torch_tensor_t handle;
+  memcpy(&handle, &stack[index], sizeof(handle));
+  return handle;
+}
+
+// Scalars lie in a stack slot as the C++ object would: int64_t, double, bool, the rest of the slot undefined.
+static slip_status_t slip__torch_stack_scalar(const slip__torch_op_t *op, const uint64_t *slot, size_t index, const slip_param_t *param,
+                                              slip_arg_t *out) {
+  slip_scalar_t scalar = {0};
+  slip_status_t status;
+  switch (slip_dtype_kind(param->dtype)) {
+    case SLIP_DTYPE_KIND_FLOAT: {
+      double value;
+      memcpy(&value, slot, sizeof(value));
+      status = slip_scalar_from_f64(param->dtype, value, &scalar);
+      break;
+    }
+    case SLIP_DTYPE_KIND_BOOL: {
+      uint8_t value;
+      memcpy(&value, slot, sizeof(value));
+      status = slip_scalar_from_bool(param->dtype, value != 0, &scalar);
+      break;
+    }
+    default: {
+      int64_t value;
+      memcpy(&value, slot, sizeof(value));
+      status = slip_scalar_from_i64(param->dtype, value, &scalar);
+      break;
+    }
+  }
+  *out = slip_arg_scalar(scalar);
+  return slip_status_is_ok(status) ? status : slip_status_annotate(status, "%s: parameter %zu '%s'", op->name, index, param->name);
+}
+
+static slip_status_t slip__torch_op_read(const slip__torch_op_t *op, const uint64_t *stack, bool grad, slip__torch_arguments_t arguments) {
+  for (size_t i = 0; i < op->param_count; ++i) {
+    const slip_param_t *param = slip_signature_param(op->options.signature, i);
+    if (param->direction == SLIP_DIRECTION_SCALAR) {
+      SLIP_RETURN_IF_ERROR(slip__torch_stack_scalar(op, &stack[i], i, param, &arguments.args[i]));
+    } else {
+      SLIP_RETURN_IF_ERROR(slip__torch_tensor_read(slip__torch_stack_tensor(stack, i), grad, op->options.privateuse1, op->name, i, param,
+                                                   &arguments.tensors[i]));
+      arguments.args[i] = slip_arg_tensor(&arguments.tensors[i], NULL);
+    }
+  }
+  return slip_ok_status();
+}
+
+// Device and stream, asked after everything else has been found right, and at every call.
+static slip_status_t slip__torch_op_stream(const slip__torch_op_t *op, slip_stream_t *out) {
+  const slip__torch_shim_t *shim = &slip__torch_shim;
+  int32_t current = -1;
+  *out = SLIP_STREAM_INLINE;
+  if (op->options.stream == SLIP_TORCH_STREAM_INLINE) return slip_ok_status();
+  if (op->options.stream == SLIP_TORCH_STREAM_ASKED) {
+    SLIP_RETURN_IF_ERROR(op->options.ask(op->options.user, op->device.ordinal, &current, out));
+  } else if (!shim->aoti_torch_get_current_cuda_stream || shim->aoti_torch_get_current_device_index(&current) != 0 ||
+             shim->aoti_torch_get_current_cuda_stream(op->device.ordinal, out) != 0) {
+    return SLIP_STATUS(SLIP_CODE_DEVICE, "%s: PyTorch does not tell its current CUDA device and stream", op->name);
+  } else if (!*out) {
+    // PyTorch's 0 is CUDA's legacy default stream, which a launch wants by its name (cudaStreamLegacy).
+    *out = (slip_stream_t)(uintptr_t)1;
+  }
+  if (current == op->device.ordinal) return slip_ok_status();
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
+                     "%s: the current device is %" PRId32 ", but the tensors are on device %d; call it with that device current", op->name,
+                     current, op->device.ordinal);
+}
+
+// |*inout_owned| becomes false when the launch has taken over the tensor handles.
+static slip_status_t slip__torch_op_launch(const slip__torch_op_t *op, const uint64_t *stack, const slip_frame_t *frame,
+                                           bool *inout_owned) {
+  slip_launch_record_t record = {
+      .struct_size = (uint32_t)sizeof(record), .id = op->options.id, .context = op->options.context, .frame = frame};
+  SLIP_RETURN_IF_ERROR(slip__torch_op_stream(op, &record.stream));
+  if (op->options.hold) {
+    slip__torch_held_t *held = malloc(sizeof(*held) + op->param_count * sizeof(held->handles[0]));
+    if (!held) return slip_status_from_code(SLIP_CODE_OUT_OF_MEMORY);
+    held->count = 0;
+    for (size_t i = 0; i < op->param_count; ++i) {
+      if (slip_signature_param(op->options.signature, i)->direction != SLIP_DIRECTION_SCALAR) {
+        held->handles[held->count++] = slip__torch_stack_tensor(stack, i);
+      }
+    }
+    record.release = slip__torch_held_release;
+    record.user = held;
+    *inout_owned = false;
+  }
+  return slip_launch(&record, NULL);
+}
+
+static slip_status_t slip__torch_op_frame(const slip__torch_op_t *op, const uint64_t *stack, slip__torch_arguments_t arguments,
+                                          bool *inout_owned) {
+  slip_frame_t frame;
+  const bool grad = slip__torch_shim.aoti_torch_grad_mode_is_enabled();
+  SLIP_RETURN_IF_ERROR(slip__torch_op_read(op, stack, grad, arguments));
+  slip_status_t status = slip_frame_initialize(&frame, op->options.signature, op->name, op->device, arguments.args, op->param_count,
+                                               grad ? SLIP_FRAME_GRAD_ENABLED : SLIP_FRAME_NONE);
+  if (slip_status_is_ok(status)) status = slip__torch_op_launch(op, stack, &frame, inout_owned);
+  slip_frame_deinitialize(&frame);
+  return status;
+}
+
+static slip_status_t slip__torch_op_call(const slip__torch_op_t *op, const uint64_t *stack, bool *inout_owned) {
+  slip_arg_t args[SLIP_TORCH_INLINE_PARAMS];
+  slip_tensor_t tensors[SLIP_TORCH_INLINE_PARAMS];
+  slip__torch_arguments_t arguments = {args, tensors};
+  // acquire: pairs with the release in create; the place is constant from there on
+  if (atomic_load_explicit(&op->state, memory_order_acquire) != SLIP_TORCH_OP_OPEN) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_STATE, "%s: called after close; load the artifact again", op->name);
+  }
+  if (op->param_count <= SLIP_TORCH_INLINE_PARAMS) return slip__torch_op_frame(op, stack, arguments, inout_owned);
+
+  void *memory = malloc(op->param_count * (sizeof(slip_arg_t) + sizeof(slip_tensor_t)));
+  if (!memory) return slip_status_from_code(SLIP_CODE_OUT_OF_MEMORY);
+  arguments.tensors = memory;
+  arguments.args = (slip_arg_t *)(void *)(arguments.tensors + op->param_count);
+  slip_status_t status = slip__torch_op_frame(op, stack, arguments, inout_owned);
+  free(memory);
+  return status;
+}
+
+// The callee owns what is on the stack. A failure leaves as the C++ exception that the shim throws for us, when nothing is held any more;
+// it passes through this frame, which therefore has unwind tables (-fexceptions) and no cleanup.
+static void slip__torch_op_run(int32_t index, uint64_t *stack, uint64_t input_count) {
+  const slip__torch_op_t *op = &slip__torch_ops[index];
+  bool owned = true;
+  slip_status_t status = input_count == op->param_count
+                             ? slip__torch_op_call(op, stack, &owned)
+                             : SLIP_STATUS(SLIP_CODE_INTERNAL, "%s: PyTorch passes %" PRIu64 " arguments, expected %" PRIu32, op->name,
+                                           input_count, op->param_count);
+  for (size_t i = 0; owned && i < op->param_count && i < input_count; ++i) {
+    if (slip_signature_param(op->options.signature, i)->direction != SLIP_DIRECTION_SCALAR) {
+      slip__torch_shim.aoti_torch_delete_tensor_object(slip__torch_stack_tensor(stack, i));
+    }
+  }
+  if (__builtin_expect(slip_status_is_ok(status), 1)) return;
+  slip__torch_failure_set(status);
+  slip__torch_shim.aoti_torch_check(false, op->name, "slipstream", 0, slip__torch_failure.text);
+}
+
+// The entry points: slip__torch_entry_00 to slip__torch_entry_FF.
+#define SLIP_TORCH_ENTRY(n)                                                                         \
+  static void slip__torch_entry_##n(uint64_t *stack, uint64_t input_count, uint64_t output_count) { \
+    (void)output_count;                                                                             \
+    slip__torch_op_run(0x##n, stack, input_count);                                                  \
+  }
+#define SLIP_TORCH_NAME(n) slip__torch_entry_##n,
+#define SLIP_TORCH_16(X, h) \
+  X(h##0) X(h##1) X(h##2) X(h##3) X(h##4) X(h##5) X(h##6) X(h##7) X(h##8) X(h##9) X(h##A) X(h##B) X(h##C) X(h##D) X(h##E) X(h##F)
+#define SLIP_TORCH_256(X)                                                                                                     \
+  SLIP_TORCH_16(X, 0)                                                                                                         \
+  SLIP_TORCH_16(X, 1)                                                                                                         \
+  SLIP_TORCH_16(X, 2) SLIP_TORCH_16(X, 3) SLIP_TORCH_16(X, 4) SLIP_TORCH_16(X, 5) SLIP_TORCH_16(X, 6) SLIP_TORCH_16(X, 7)     \
+      SLIP_TORCH_16(X, 8) SLIP_TORCH_16(X, 9) SLIP_TORCH_16(X, A) SLIP_TORCH_16(X, B) SLIP_TORCH_16(X, C) SLIP_TORCH_16(X, D) \
+          SLIP_TORCH_16(X, E) SLIP_TORCH_16(X, F)
+SLIP_TORCH_256(SLIP_TORCH_ENTRY)
+static const slip__torch_kernel_t slip__torch_entries[SLIP_TORCH_OPS] = {SLIP_TORCH_256(SLIP_TORCH_NAME)};
+
+slip__torch_kernel_t slip__torch_op_kernel(int32_t op) {
+  return op >= 0 && op < SLIP_TORCH_OPS ? slip__torch_entries[op] : NULL;
+}
+
+int32_t slip__torch_op_create(const slip__torch_op_options_t *options) {
+  if (slip__torch_op_count == SLIP_TORCH_OPS) return -1;
+  slip__torch_op_t *op = &slip__torch_ops[slip__torch_op_count];
+  op->options = *options;
+  strncpy(op->name, options->name, sizeof(op->name) - 1);
+  op->options.name = op->name;
+  op->param_count = (uint32_t)slip_signature_param_count(options->signature);
+  op->device = slip_context_device(options->context);
+  // release: pairs with the acquire in call
+  atomic_store_explicit(&op->state, SLIP_TORCH_OP_OPEN, memory_order_release);
+  return slip__torch_op_count++;
+}
+
+void slip__torch_op_close(int32_t op) {
+  if (op < 0 || op >= SLIP_TORCH_OPS) return;
+  atomic_store_explicit(&slip__torch_ops[op].state, SLIP_TORCH_OP_CLOSED, memory_order_release);
+}
+
+void slip__torch_op_probe(uint64_t *stack, uint64_t input_count, uint64_t output_count) {
+  (void)input_count;
+  (void)output_count;
+  slip__torch_tensor_t handle = slip__torch_stack_tensor(stack, 0);
+  const bool answer = slip__torch_shim._ZNK3c1010TensorImpl13requires_gradEv(*(void *const *)(const void *)handle);
+  slip__torch_shim.aoti_torch_delete_tensor_object(handle);
+  stack[0] = answer;
+}

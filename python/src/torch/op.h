@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of PyTorch that run a prepared callable.
+//
+// A kernel of PyTorch's C shim is a bare function, without a pointer of ours beside it. So there is a table of SLIP_TORCH_OPS operators,
+// and for each of its places one function that knows the place's number.
+//
+// state   set by                        then
+// FREE    (start)                       create takes the place, under the GIL
+// OPEN    create, release               calls run: acquire pairs with it, everything else in the place is constant from here on
+// CLOSED  close, release                calls are refused. For ever: a call may still be inside, so a place is never used again
+//
+// What a call uses (context, signature, callable) is kept alive by the Python objects in |keep|, which are never given back for the same
+// reason; a context that is closed refuses by itself.
+#ifndef SLIPSTREAM_PYTHON_TORCH_OP_H_
+#define SLIPSTREAM_PYTHON_TORCH_OP_H_
+
+#include "shim.h"
+#include "slipstream/slipstream.h"
+
+#define SLIP_TORCH_OPS 256
+
+typedef enum slip__torch_stream_e {
+  SLIP_TORCH_STREAM_INLINE = 0,  // cpu: on the calling thread
+  SLIP_TORCH_STREAM_CUDA = 1,    // PyTorch's current CUDA stream
+  SLIP_TORCH_STREAM_ASKED = 2,   // what |ask| answers
+} slip__torch_stream_e;
+
+typedef struct slip__torch_op_options_t {
+  slip_context_t *context;
+  slip_signature_t *signature;
+  const char *name;
+  int32_t id;
+  int32_t stream;        // slip__torch_stream_e
+  uint16_t privateuse1;  // slip_platform_e that PyTorch's PrivateUse1 device stands for here
+  bool hold;             // keep the tensors until the device is done with them: for memory whose release is not ordered by the stream
+  // SLIP_TORCH_STREAM_ASKED: the current device and stream. May take the GIL; called with no lock held, and after all other checks.
+  slip_status_t (*ask)(void *user, int32_t device, int32_t *out_current, slip_stream_t *out_stream);
+  void *user;
+} slip__torch_op_options_t;
+
+// Describes the tensor behind |handle|, which stays the caller's. |grad|: whether to ask if it requires grad. |index|, |param| and |name|
+// are for messages. INVALID_ARGUMENT for what no slip_tensor_t can say: sparse and other layouts, more than SLIP_MAX_RANK dims, other
+// dtypes.
+slip_status_t slip__torch_tensor_read(slip__torch_tensor_t handle, bool grad, uint16_t privateuse1, const char *name, size_t index,
+                                      const slip_param_t *param, slip_tensor_t *out) SLIP_MUST_USE;
+
+// Takes a place; returns its number, or -1 if all are taken. Copies |options| and its name. Under the GIL.
+int32_t slip__torch_op_create(const slip__torch_op_options_t *options);
+// From now on calls are refused. Any thread.
+void slip__torch_op_close(int32_t op);
+// The function that PyTorch calls for |op|.
+slip__torch_kernel_t slip__torch_op_kernel(int32_t op);
+// (Tensor x) -> bool: whether |x| requires grad, as the calls see it.
+void slip__torch_op_probe(uint64_t *stack, uint64_t input_count, uint64_t output_count);
+
+// The calling thread's last refused or failed call, for whoever turns it into a typed exception; |code| 0 if there is none.
+typedef struct slip__torch_failure_t {
+  int32_t code;
+  int64_t platform_code;
+  char text[2048];
+} slip__torch_failure_t;
+extern _Thread_local slip__torch_failure_t slip__torch_failure;
+// Stores and frees |status|.
+void slip__torch_failure_set(slip_status_t status);
+
+#endif  // SLIPSTREAM_PYTHON_TORCH_OP_H_
