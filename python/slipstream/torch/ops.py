@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""init, load, register, close: operators of PyTorch made from artifacts."""
+import atexit
+import os
+import threading
+from typing import Any, Callable, Dict, NamedTuple, Optional
+
+import torch
+
+from slipstream import _core, _torch
+
+from . import devices, errors, registration, signature
+
+_lock = threading.RLock()
+_contexts: Dict[str, Any] = {}  # "cpu:0" -> (Context, options)
+_anchors: list = []  # what running calls may still use: never given back (python/src/torch/op.h)
+_operators: Dict[str, "Operator"] = {}
+_attached: Optional[bool] = None  # None: not tried; False: this PyTorch has no shim that fits
+
+# Keys under which a tensor is no plain dense one. Without a kernel there, PyTorch would materialise conjugate and negative views, or name a backend that nobody asked for.
+_REFUSED_KEYS = {
+    "Conjugate": "a conjugate view; pass x.resolve_conj()",
+    "Negative": "a negative view; pass x.resolve_neg()",
+    "ZeroTensor": "a zero tensor without storage; pass x.clone()",
+    "SparseCPU": "a sparse tensor; pass x.to_dense()",
+    "SparseCUDA": "a sparse tensor; pass x.to_dense()",
+    "SparsePrivateUse1": "a sparse tensor; pass x.to_dense()",
+    "SparseCsrCPU": "a sparse compressed tensor; pass x.to_dense()",
+    "SparseCsrCUDA": "a sparse compressed tensor; pass x.to_dense()",
+    "QuantizedCPU": "a quantised tensor; pass x.dequantize() or x.int_repr()",
+    "QuantizedCUDA": "a quantised tensor; pass x.dequantize() or x.int_repr()",
+    "MkldnnCPU": "a tensor in oneDNN's own layout; pass x.to_dense()",
+    "NestedTensorCPU": "a nested tensor; pass its components one by one",
+    "NestedTensorCUDA": "a nested tensor; pass its components one by one",
+}
+
+
+def _attach() -> bool:
+    """Binds PyTorch's C shim once. False where there is none that fits: operators then run through the interpreter."""
+    global _attached
+    with _lock:
+        if _attached is not None:
+            return _attached
+        folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+        cuda = os.path.join(folder, "libtorch_cuda.so")
+        missing = _torch.attach(os.path.join(folder, "libtorch_cpu.so"), os.path.join(folder, "libc10.so"), cuda if os.path.exists(cuda) else None, errors.make)
+        # The shim of 2.9 is the first with library functions; a later major version may mean other things by the same names.
+        _attached = missing is None and (2, 9) <= (_torch.abi() >> 56, _torch.abi() >> 48 & 255) < (3, 0)
+        if _attached:
+            _torch.believe(_probe())
+        return _attached
+
+
+def _probe() -> bool:
+    """Whether the C path reads requires_grad rightly; it asks a function that is not of the stable ABI (python/src/torch/shim.h)."""
+    library = torch.library.Library("slipstream_internal", "FRAGMENT")
+    library.define("requires_grad(Tensor x) -> bool")
+    try:
+        _anchors.append((library, _torch.implement(-1, "slipstream_internal", "requires_grad", "CPU")))
+    except RuntimeError:
+        return False
+    probe = torch.ops.slipstream_internal.requires_grad.default
+    leaf = torch.zeros(2, requires_grad=True)
+    with torch.enable_grad():
+        grown = leaf * 2
+    cases = ((torch.zeros(2), False), (leaf, True), (grown, True), (grown.detach(), False), (torch.zeros(2, dtype=torch.int64), False), (torch.nn.Parameter(torch.zeros(2)), True),
+             (torch.nn.Parameter(torch.zeros(2), requires_grad=False), False))
+    return all(probe(tensor) is expected for tensor, expected in cases)
+
+
+def init(device=None, **options: Any):
+    """Opens the kernel-mode context of a device and returns it.
+
+    :param device: PyTorch's name of it; None: PyTorch's default device. It must be current already: nothing is selected. One context a device; the same options again give the same.
+    :param options: those of ``slipstream.open``.
+
+    Claims the process for kernel mode. Closed at the interpreter's exit if not before. Any thread; not inside a capture. Raises what ``slipstream.open`` does: ModeConflictError,
+    ConflictError (other options), ForkedError, CaptureUnsupportedError, InvalidArgumentError ...
+    """
+    device = devices.resolve(device)
+    adapter = devices.adapter_of(device.type)
+    name = f"{adapter.platform}:{device.index}"
+    with _lock:
+        known = _contexts.get(name)
+        if known is not None and known[0].initialized and known[1] == options:
+            return known[0]
+        context = _core.open(name, **options)
+        if not _contexts:
+            atexit.register(_at_exit)
+        if known is not None and known[0].initialized:  # the same one, asked for in other words
+            _anchors.append(context)
+            return known[0]
+        _contexts[name] = (context, dict(options))
+        _anchors.append(context)
+        return context
+
+
+def _context(device: torch.device):
+    adapter = devices.adapter_of(device.type)
+    known = _contexts.get(f"{adapter.platform}:{device.index}")
+    if known is None:
+        raise errors.invalid_state(f"there is no kernel-mode context of {device}; call slipstream.torch.init({device.type!r}) first")
+    if not known[0].initialized:
+        raise errors.invalid_state(f"the kernel-mode context of {device} is {known[0].state}; call slipstream.torch.init({device.type!r}) to open it again")
+    return known[0]
+
+
+class _Kernel(NamedTuple):
+    """A real kernel of an operator on one device type."""
+
+    artifact: Any
+    callable: Any
+    device: torch.device
+    op: int  # the C side's number; -1: runs through the interpreter
+    handle: Optional[int]  # of the registration in the C side
+
+
+class Operator:
+    """An operator of PyTorch that runs an artifact. Call it as a function: it returns the caller's own objects for the return aliases.
+
+    :ivar name: ``"slip::axpy"``.
+    :ivar op: the operator itself, which mutates and returns nothing: ``torch.ops.slip.axpy.default``.
+    :ivar schema: its schema.
+    :ivar signature: the callable's signature.
+    """
+
+    def __init__(self, name: str, registered: registration.RegistrationSignature, library, backward):
+        self.name, self._registered, self._library = name, registered, library
+        self.signature = registered.signature
+        space, _, plain = name.partition("::")
+        self.op = getattr(getattr(torch.ops, space), plain).default
+        self._names = tuple(p.name for p in registered._params)
+        self._call = signature.CallSignature(self.signature, name)
+        self._kernels: Dict[str, _Kernel] = {}
+        self._python_keys: set = set()
+        self._function = _autograd_function(self, backward) if backward is not None else None
+
+    @property
+    def schema(self) -> str:
+        return str(self.op._schema)
+
+    @property
+    def artifacts(self) -> Dict[str, Any]:
+        """Device type -> artifact."""
+        return {type: kernel.artifact for type, kernel in self._kernels.items()}
+
+    def _ordered(self, args, named):
+        try:
+            return args + tuple(named[name] for name in self._names[len(args):]) if len(named) == len(self._names) - len(args) else None
+        except KeyError:
+            return None
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            args = self._ordered(args, named)
+            if args is None:
+                raise errors.wrong_type(f"{self.name}: expected the arguments {', '.join(self._names)}; outputs are passed, too")
+        if self._function is not None and torch.is_grad_enabled():
+            if any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
+                return self._function.apply(*args)
+        if torch.compiler.is_compiling():
+            self.op(*args)
+        else:
+            self._run(args)
+        return self._registered.aliases(args)
+
+    def _run(self, args):
+        try:
+            self.op(*args)
+        except _core.SlipError:
+            raise
+        except RuntimeError:
+            failure = _torch.take_failure()  # of this thread: the kernel's own, or none
+            if failure is None:
+                raise
+            raise errors.make(*failure) from None
+
+    def frame(self, *args: Any) -> signature.CallFrame:
+        """A checked call, to be launched later; see CallFrame."""
+        found = next((a.device.type for a in args if isinstance(a, torch.Tensor)), "cpu")
+        kernel = self._kernels.get(found)
+        if kernel is None:
+            raise errors.unsupported(f"{self.name} has no kernel for {found}, only for {', '.join(self._kernels)}; load an artifact of that platform")
+        return self._call.bind(*args, device=kernel.device, _callable=kernel.callable)
+
+    def __repr__(self):
+        return f"<slipstream.torch.Operator {self.name}{self.signature} on {', '.join(self._kernels) or 'no device'}>"
+
+
+def _autograd_function(operator: Operator, backward: Callable):
+    """The operator's autograd.Function: outside the operator, so that the operator itself stays a plain mutation."""
+    params = operator._registered._params
+    written = tuple(i for i, p in enumerate(params) if p.direction in ("out", "inout"))
+    returned = operator._registered._returns
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *args):
+            operator.op(*args)
+            ctx.mark_dirty(*(args[i] for i in written))
+            ctx.save_for_backward(*(a for a in args if isinstance(a, torch.Tensor)))
+            ctx.scalars = tuple(None if isinstance(a, torch.Tensor) else a for a in args)
+            outs = tuple(args[i] for i in written)
+            return outs[0] if len(outs) == 1 else outs
+
+        @staticmethod
+        def backward(ctx, *grads):
+            saved = iter(ctx.saved_tensors)
+            args = tuple(next(saved) if p.shape is not None else ctx.scalars[i] for i, p in enumerate(params))
+            answer = backward(args, *grads)
+            answer = answer if isinstance(answer, tuple) else (answer,)
+            if len(answer) != len(params):
+                raise errors.invalid(f"{operator.name}: backward returned {len(answer)} gradients, expected one a parameter ({len(params)}), None where there is none")
+            return answer
+
+    class Apply:
+        """Function.apply with the aliases that the signature declares."""
+
+        @staticmethod
+        def apply(*args):
+            outs = Function.apply(*args)
+            outs = outs if isinstance(outs, tuple) else (outs,)
+            by_index = dict(zip(written, outs))
+            if not returned:
+                return None
+            return by_index[returned[0]] if len(returned) == 1 else tuple(by_index[i] for i in returned)
+
+    return Apply
+
+
+def _refuse(name: str, what: str, params):
+    def refuse(*args):
+        raise errors.invalid(f"{name}: one of its tensors ({', '.join(p.name for p in params if p.shape is not None)}) is {what}")
+
+    return refuse
+
+
+def _refuse_grad(operator: Operator):
+    """The Autograd kernel where the C side cannot see requires_grad."""
+    params = operator._registered._params
+
+    def autograd(*args):
+        if torch.is_grad_enabled():
+            for index, value in enumerate(args):
+                if isinstance(value, torch.Tensor) and value.requires_grad:
+                    raise errors.invalid(f"{operator.name}: parameter {index} '{params[index].name}' ({params[index].direction}): the tensor requires grad and autograd is on, but the operator "
+                                         "has no derivative; call it under torch.no_grad(), detach, or name backward= when registering")
+        with torch._C._AutoDispatchBelowAutograd():
+            operator.op(*args)
+
+    return autograd
+
+
+def _interpreted(operator: Operator, type: str):
+    """The real kernel through the interpreter: where the shim is missing, its table is full, or a vendor's format must be asked for."""
+
+    def kernel(*args):
+        found = operator._kernels.get(type)
+        if found is None:
+            raise errors.invalid_state(f"{operator.name}: called after close; load the artifact again")
+        operator._call.bind(*args, device=found.device, _callable=found.callable).launch()
+
+    return kernel
+
+
+def _implement(operator: Operator, artifact, device: torch.device) -> _Kernel:
+    adapter = devices.adapter_of(device.type)
+    callable = _context(device).prepare(artifact)
+    space, _, plain = operator.name.partition("::")
+    old = operator._kernels.get(device.type)
+    if old is not None and old.handle is not None:
+        _torch.forget(old.handle)
+    number, handle = -1, None
+    if _attach() and not any(p.layout == "nz" for p in operator._registered._params) and device.type not in operator._python_keys:
+        number = _torch.create(callable.context.handle, callable.id, callable.signature.handle, operator.name, adapter.stream, adapter.platform, adapter.hold, adapter.ask,
+                               (callable, callable.context, callable.signature, artifact, adapter))
+    if number >= 0:
+        handle = _torch.implement(number, space, plain, adapter.key)
+    elif device.type not in operator._python_keys:
+        operator._library.impl(plain, _interpreted(operator, device.type), adapter.key)
+        operator._python_keys.add(device.type)
+    return _Kernel(artifact, callable, device, number, handle)
+
+
+def _new_operator(name: str, sig, backward) -> Operator:
+    space, _, plain = name.partition("::")
+    registered = registration.RegistrationSignature(sig)
+    library = torch.library.Library(space, "FRAGMENT")
+    registered.define(library, plain)
+    operator = Operator(name, registered, library, backward)
+    for key, what in _REFUSED_KEYS.items():
+        library.impl(plain, _refuse(name, what, registered._params), key)
+    if not _attach() or not _torch.believe(True):
+        library.impl(plain, _refuse_grad(operator), "Autograd")
+    return operator
+
+
+def register(artifact, name: str, *, device=None, backward: Optional[Callable] = None) -> Operator:
+    """Makes ``torch.ops.<namespace>.<name>`` from an artifact and returns the Operator.
+
+    :param artifact: a slipstream.Artifact of kernel contract, or its path.
+    :param name: ``"namespace::name"``.
+    :param device: whose context runs it; None: the default device. The same name may be registered for several device types, with equal signatures.
+    :param backward: ``backward(args, *grads) -> gradients``: the derivative. |args| are the call's arguments (written tensors as they are after the call), |grads| belong to the written
+        tensors in order; one gradient a parameter is returned, None where there is none. Without it tensors that require grad are refused while autograd is on.
+
+    The same artifact again gives the same Operator. ConflictError: the name has another signature, artifact or derivative. InvalidStateError: no init() yet, or closed. Any thread; not
+    inside a capture.
+    """
+    space, found, plain = name.partition("::")
+    if not found or not space.isidentifier() or not plain.isidentifier():
+        raise errors.invalid(f"operator name '{name}': expected 'namespace::name'")
+    if not isinstance(artifact, _core.Artifact):
+        artifact = _core.load(artifact)
+    device = devices.resolve(device)
+    with _lock:
+        _context(device)  # before anything is registered
+        operator = _operators.get(name)
+        if operator is None:
+            operator = _new_operator(name, artifact.signature, backward)
+            _operators[name] = operator
+        elif operator.signature != artifact.signature:
+            raise errors.conflict(f"{name} is registered with the signature {operator.signature}, not {artifact.signature}; choose another name")
+        elif backward is not None and operator._function is None:
+            raise errors.conflict(f"{name} is registered without a derivative; choose another name")
+        known = operator._kernels.get(device.type)
+        if known is None or not known.callable.context.initialized:
+            operator._kernels[device.type] = _implement(operator, artifact, device)
+        elif known.artifact.key != artifact.key or known.device != device:
+            raise errors.conflict(f"{name} runs artifact {known.artifact.name} ({known.artifact.key}) on {known.device} already, not {artifact.name} ({artifact.key}) on {device}; choose "
+                                  "another name, or close() first")
+        return operator
+
+
+def load(path, namespace: str = "slip", *, device=None, backward: Optional[Callable] = None) -> Operator:
+    """Loads an artifact and registers it as ``torch.ops.<namespace>.<artifact's name>``; see register()."""
+    artifact = path if isinstance(path, _core.Artifact) else _core.load(path)
+    return register(artifact, f"{namespace}::{artifact.name}", device=device, backward=backward)
+
+
+def close(device=None) -> None:
+    """Closes the contexts of |device| (None: of all). Their operators refuse calls from then on, until init() and register() again.
+
+    A close that fails keeps what is left and may be repeated; see ``slipstream.Context.close``. Blocks until running calls are done. Not inside a capture.
+    """
+    with _lock:
+        wanted = None if device is None else devices.resolve(device)
+        for name, (context, _) in list(_contexts.items()):
+            if wanted is not None and name != f"{devices.adapter_of(wanted.type).platform}:{wanted.index}":
+                continue
+            context.close()
+            for operator in _operators.values():
+                for kernel in operator._kernels.values():
+                    if kernel.callable.context.handle == context.handle and kernel.op >= 0:
+                        _torch.close(kernel.op)
+            del _contexts[name]
+
+
+def _at_exit():
+    """Runs before PyTorch's own exit handlers, which were registered before ours, and so while the device is still there."""
+    for context, _ in list(_contexts.values()):
+        try:
+            context.close()
+        except _core.SlipError:
+            pass  # a forked child, a device that is gone, a call that still runs: the process ends with it
