@@ -15,6 +15,7 @@ _lock = threading.RLock()
 _contexts: Dict[str, Any] = {}  # "cpu:0" -> (Context, options)
 _anchors: list = []  # what running calls may still use: never given back (python/src/torch/op.h)
 _operators: Dict[str, "Operator"] = {}
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _attached: Optional[bool] = None  # None: not tried; False: this PyTorch has no shim that fits
 
 # Keys under which a tensor is no plain dense one. Without a kernel there, PyTorch would materialise conjugate and negative views, or name a backend that nobody asked for.
@@ -32,6 +33,7 @@ _REFUSED_KEYS = {
     "MkldnnCPU": "a tensor in oneDNN's own layout; pass x.to_dense()",
     "NestedTensorCPU": "a nested tensor; pass its components one by one",
     "NestedTensorCUDA": "a nested tensor; pass its components one by one",
+    "AutogradNestedTensor": "a nested tensor; pass its components one by one",
 }
 
 
@@ -133,6 +135,8 @@ class Operator:
         self._call = signature.CallSignature(self.signature, name)
         self._kernels: Dict[str, _Kernel] = {}
         self._python_keys: set = set()
+        exact = {"bool": bool, "f16": float, "bf16": float, "f32": float, "f64": float}
+        self._scalars = tuple((i, exact.get(p.dtype, int)) for i, p in enumerate(registered._params) if p.shape is None)
         self._function = _autograd_function(self, backward) if backward is not None else None
 
     @property
@@ -164,7 +168,18 @@ class Operator:
             self._run(args)
         return self._registered.aliases(args)
 
+    def _strict(self, args):
+        """PyTorch takes any object for a bool, a bool for a number and a tensor for either; here the rules of a call hold, and typed boxes are read."""
+        for index, exact in self._scalars:
+            value = args[index]
+            if type(value) is not exact and not isinstance(value, _SYMBOLS):
+                value = signature.scalar(value, self._registered._params[index].dtype, self._call.where(index))
+                args = args[:index] + (value,) + args[index + 1:]
+        return args
+
     def _run(self, args):
+        if len(args) == len(self._names):
+            args = self._strict(args)
         try:
             self.op(*args)
         except _core.SlipError:
@@ -177,7 +192,8 @@ class Operator:
 
     def frame(self, *args: Any) -> signature.CallFrame:
         """A checked call, to be launched later; see CallFrame."""
-        found = next((a.device.type for a in args if isinstance(a, torch.Tensor)), "cpu")
+        types = [a.device.type for a in args if isinstance(a, torch.Tensor) and a.device.type != "meta"]
+        found = types[0] if types else next(iter(self._kernels), "cpu")
         kernel = self._kernels.get(found)
         if kernel is None:
             raise errors.unsupported(f"{self.name} has no kernel for {found}, only for {', '.join(self._kernels)}; load an artifact of that platform")
@@ -263,9 +279,8 @@ def _interpreted(operator: Operator, type: str):
     return kernel
 
 
-def _implement(operator: Operator, artifact, device: torch.device) -> _Kernel:
+def _implement(operator: Operator, artifact, device: torch.device, callable) -> _Kernel:
     adapter = devices.adapter_of(device.type)
-    callable = _context(device).prepare(artifact)
     space, _, plain = operator.name.partition("::")
     old = operator._kernels.get(device.type)
     if old is not None and old.handle is not None:
@@ -314,21 +329,24 @@ def register(artifact, name: str, *, device=None, backward: Optional[Callable] =
         artifact = _core.load(artifact)
     device = devices.resolve(device)
     with _lock:
-        _context(device)  # before anything is registered
+        context = _context(device)
         operator = _operators.get(name)
+        if operator is not None:
+            if operator.signature != artifact.signature:
+                raise errors.conflict(f"{name} is registered with the signature {operator.signature}, not {artifact.signature}; choose another name")
+            if backward is not None and operator._function is None:
+                raise errors.conflict(f"{name} is registered without a derivative; choose another name")
+            known = operator._kernels.get(device.type)
+            if known is not None and known.callable.context.initialized:
+                if known.artifact.key == artifact.key and known.device == device:
+                    return operator
+                raise errors.conflict(f"{name} runs artifact {known.artifact.name} ({known.artifact.key}) on {known.device} already, not {artifact.name} ({artifact.key}) on {device}; "
+                                      "choose another name, or close() first")
+        callable = context.prepare(artifact)  # before anything is registered: it may fail, PyTorch's registrations do not
         if operator is None:
             operator = _new_operator(name, artifact.signature, backward)
             _operators[name] = operator
-        elif operator.signature != artifact.signature:
-            raise errors.conflict(f"{name} is registered with the signature {operator.signature}, not {artifact.signature}; choose another name")
-        elif backward is not None and operator._function is None:
-            raise errors.conflict(f"{name} is registered without a derivative; choose another name")
-        known = operator._kernels.get(device.type)
-        if known is None or not known.callable.context.initialized:
-            operator._kernels[device.type] = _implement(operator, artifact, device)
-        elif known.artifact.key != artifact.key or known.device != device:
-            raise errors.conflict(f"{name} runs artifact {known.artifact.name} ({known.artifact.key}) on {known.device} already, not {artifact.name} ({artifact.key}) on {device}; choose "
-                                  "another name, or close() first")
+        operator._kernels[device.type] = _implement(operator, artifact, device, callable)
         return operator
 
 

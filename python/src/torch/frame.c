@@ -57,7 +57,7 @@ static int slip__torch_parse_tensor(PyObject *item, slip_tensor_t *out, slip_arg
   return 0;
 }
 
-static int slip__torch_parse_scalar(PyObject *item, slip_arg_t *arg) {
+static int slip__torch_parse_scalar(PyObject *item, const char *name, Py_ssize_t index, slip_arg_t *arg) {
   const char *dtype;
   PyObject *value;
   slip_scalar_t scalar = {0};
@@ -87,7 +87,7 @@ static int slip__torch_parse_scalar(PyObject *item, slip_arg_t *arg) {
     }
   }
   if (!slip_status_is_ok(status)) {
-    slip__torch_raise(status);
+    slip__torch_raise(slip_status_annotate(status, "%s: parameter %lld", name, (long long)index));
     return -1;
   }
   *arg = slip_arg_scalar(scalar);
@@ -132,7 +132,8 @@ static PyObject *slip__torch_frame_new(PyTypeObject *type, PyObject *arguments, 
       failed = 1;
       PyErr_SetString(PyExc_TypeError, "args holds something that is no tuple");
     } else {
-      failed = PyTuple_Size(item) == 2 ? slip__torch_parse_scalar(item, &args[i]) : slip__torch_parse_tensor(item, &tensors[i], &args[i]);
+      failed = PyTuple_Size(item) == 2 ? slip__torch_parse_scalar(item, name, i, &args[i])
+                                       : slip__torch_parse_tensor(item, &tensors[i], &args[i]);
     }
   }
   if (!failed) {

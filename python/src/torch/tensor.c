@@ -3,6 +3,10 @@
 
 #include "op.h"
 
+static const char *slip__torch_direction(const slip_param_t *param) {
+  return param->direction == SLIP_DIRECTION_IN ? "in" : param->direction == SLIP_DIRECTION_OUT ? "out" : "inout";
+}
+
 static uint16_t slip__torch_platform(int32_t device_type, uint16_t privateuse1) {
   if (device_type == slip__torch_shim.cpu) return SLIP_PLATFORM_CPU;
   if (device_type == slip__torch_shim.cuda) return SLIP_PLATFORM_CUDA;
@@ -20,9 +24,9 @@ slip_status_t slip__torch_tensor_read(slip__torch_tensor_t handle, bool grad, ui
   int32_t wrong = shim->aoti_torch_get_layout(handle, &layout);
   if (wrong == 0 && layout != shim->strided) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                       "%s: parameter %zu '%s': a tensor of PyTorch's layout number %" PRId32
+                       "%s: parameter %zu '%s' (%s): a tensor of PyTorch's layout number %" PRId32
                        " (sparse or blocked), expected a dense strided one; pass x.to_dense()",
-                       name, index, param->name, layout);
+                       name, index, param->name, slip__torch_direction(param), layout);
   }
   wrong |= shim->aoti_torch_get_dtype(handle, &dtype);
   wrong |= shim->aoti_torch_get_dim(handle, &rank);
@@ -32,20 +36,21 @@ slip_status_t slip__torch_tensor_read(slip__torch_tensor_t handle, bool grad, ui
   wrong |= shim->aoti_torch_get_device_index(handle, &device_index);
   if (wrong != 0) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                       "%s: parameter %zu '%s': PyTorch cannot say what shape and storage the tensor has (undefined, nested or "
+                       "%s: parameter %zu '%s' (%s): PyTorch cannot say what shape and storage the tensor has (undefined, nested or "
                        "symbolic), expected a dense one; pass a plain tensor",
-                       name, index, param->name);
+                       name, index, param->name, slip__torch_direction(param));
   }
   if (rank > SLIP_MAX_RANK) {
-    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s: parameter %zu '%s': rank is %" PRId64 ", expected %u; pass a tensor of that rank",
-                       name, index, param->name, rank, param->rank);
+    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
+                       "%s: parameter %zu '%s' (%s): rank is %" PRId64 ", expected %u; pass a tensor of that rank", name, index,
+                       param->name, slip__torch_direction(param), rank, param->rank);
   }
   *out = (slip_tensor_t){.struct_size = (uint32_t)sizeof(*out), .rank = (uint8_t)rank, .format = SLIP_FORMAT_ND};
   out->dtype = dtype >= 0 && dtype < SLIP_TORCH_DTYPE_COUNT ? shim->dtypes[dtype] : 0;
   if (!out->dtype) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                       "%s: parameter %zu '%s': PyTorch's dtype number %" PRId32 " has no counterpart, expected %s; pass x.to(...)", name,
-                       index, param->name, dtype, slip_dtype_name(param->dtype));
+                       "%s: parameter %zu '%s' (%s): PyTorch's dtype number %" PRId32 " has no counterpart, expected %s; pass x.to(...)",
+                       name, index, param->name, slip__torch_direction(param), dtype, slip_dtype_name(param->dtype));
   }
   for (int64_t i = 0; i < rank; ++i) {
     out->dims[i] = dims[i];
@@ -64,10 +69,11 @@ slip_status_t slip__torch_tensor_read(slip__torch_tensor_t handle, bool grad, ui
   wrong |= shim->aoti_torch_get_storage_size(handle, &storage_bytes);
   wrong |= shim->aoti_torch_get_storage_offset(handle, &offset);
   if (wrong != 0 || offset < 0 || storage_bytes < 0) {
-    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                       "%s: parameter %zu '%s': PyTorch gives no address for the tensor (fake, or without storage), expected memory; pass "
-                       "a real tensor",
-                       name, index, param->name);
+    return SLIP_STATUS(
+        SLIP_CODE_INVALID_ARGUMENT,
+        "%s: parameter %zu '%s' (%s): PyTorch gives no address for the tensor (fake, or without storage), expected memory; pass "
+        "a real tensor",
+        name, index, param->name, slip__torch_direction(param));
   }
   // The address that PyTorch gives has the offset in it, except for an empty tensor, which has none.
   uint64_t offset_bytes = (uint64_t)offset * slip_dtype_size_bytes(out->dtype);
