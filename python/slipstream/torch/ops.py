@@ -70,41 +70,53 @@ def _probe() -> bool:
     return all(probe(tensor) is expected for tensor, expected in cases)
 
 
+class _Open(NamedTuple):
+    """A context: our share, which keeps it open while operators may run, the one that init() hands out, and the gate of the calls."""
+
+    share: Any
+    shown: Any
+    options: Dict[str, Any]
+    gate: int
+    process: int
+
+
 def init(device=None, **options: Any):
-    """Opens the kernel-mode context of a device and returns it.
+    """Opens the kernel-mode context of a device and returns a share of it.
 
     :param device: PyTorch's name of it; None: PyTorch's default device. It must be current already: nothing is selected. One context a device; the same options again give the same.
-    :param options: those of ``slipstream.open``.
+    :param options: those of ``slipstream.kernel.open``.
 
-    Claims the process for kernel mode. Closed at the interpreter's exit if not before. Any thread; not inside a capture. Raises what ``slipstream.open`` does: ModeConflictError,
-    ConflictError (other options), ForkedError, CaptureUnsupportedError, InvalidArgumentError ...
+    Claims the process for kernel mode. close() closes it, at the latest when the interpreter ends; closing the returned share alone does not stop the operators. Any thread; not inside a
+    capture. Raises what ``slipstream.kernel.open`` does: ModeConflictError, ConflictError (other options), ForkedError, CaptureUnsupportedError, InvalidArgumentError ...
     """
     device = devices.resolve(device)
-    adapter = devices.adapter_of(device.type)
-    name = f"{adapter.platform}:{device.index}"
+    name = f"{devices.adapter_of(device.type).platform}:{device.index}"
     with _lock:
         known = _contexts.get(name)
-        if known is not None and known[0].initialized and known[1] == options:
-            return known[0]
-        context = _core.open(name, **options)
+        usable = known is not None and known.process == os.getpid() and known.share.initialized
+        if usable and known.options == options and known.shown.initialized:
+            return known.shown
+        shown = _core.open(name, **options)
+        if usable:  # the same context, asked for in other words, or after its share was closed
+            _contexts[name] = known._replace(shown=shown, options=dict(options))
+            if known.shown.initialized:
+                known.shown.close()
+            return shown
+        share = _core.open(name, **options)
+        # Registered after slipstream's own exit handler and PyTorch's, and so run before them, while the device is still there.
         if not _contexts:
             atexit.register(_at_exit)
-        if known is not None and known[0].initialized:  # the same one, asked for in other words
-            _anchors.append(context)
-            return known[0]
-        _contexts[name] = (context, dict(options))
-        _anchors.append(context)
-        return context
+        _contexts[name] = _Open(share, shown, dict(options), _torch.gate(), os.getpid())
+        return shown
 
 
-def _context(device: torch.device):
+def _context(device: torch.device) -> _Open:
     adapter = devices.adapter_of(device.type)
     known = _contexts.get(f"{adapter.platform}:{device.index}")
-    if known is None:
-        raise errors.invalid_state(f"there is no kernel-mode context of {device}; call slipstream.torch.init({device.type!r}) first")
-    if not known[0].initialized:
-        raise errors.invalid_state(f"the kernel-mode context of {device} is {known[0].state}; call slipstream.torch.init({device.type!r}) to open it again")
-    return known[0]
+    if known is None or not known.share.initialized:
+        what = "there is no kernel-mode context" if known is None else "there is no open kernel-mode context"
+        raise errors.invalid_state(f"{what} of {device}; call slipstream.torch.init({device.type!r}) first")
+    return known
 
 
 class _Kernel(NamedTuple):
@@ -113,6 +125,7 @@ class _Kernel(NamedTuple):
     artifact: Any
     callable: Any
     device: torch.device
+    gate: int
     op: int  # the C side's number; -1: runs through the interpreter
     handle: Optional[int]  # of the registration in the C side
 
@@ -197,7 +210,7 @@ class Operator:
         kernel = self._kernels.get(found)
         if kernel is None:
             raise errors.unsupported(f"{self.name} has no kernel for {found}, only for {', '.join(self._kernels)}; load an artifact of that platform")
-        return self._call.bind(*args, device=kernel.device, _callable=kernel.callable)
+        return self._call.bind(*args, device=kernel.device, _kernel=kernel)
 
     def __repr__(self):
         return f"<slipstream.torch.Operator {self.name}{self.signature} on {', '.join(self._kernels) or 'no device'}>"
@@ -274,12 +287,12 @@ def _interpreted(operator: Operator, type: str):
         found = operator._kernels.get(type)
         if found is None:
             raise errors.invalid_state(f"{operator.name}: called after close; load the artifact again")
-        operator._call.bind(*args, device=found.device, _callable=found.callable).launch()
+        operator._call.bind(*args, device=found.device, _kernel=found).launch()
 
     return kernel
 
 
-def _implement(operator: Operator, artifact, device: torch.device, callable) -> _Kernel:
+def _implement(operator: Operator, artifact, device: torch.device, callable, gate: int) -> _Kernel:
     adapter = devices.adapter_of(device.type)
     space, _, plain = operator.name.partition("::")
     old = operator._kernels.get(device.type)
@@ -287,14 +300,14 @@ def _implement(operator: Operator, artifact, device: torch.device, callable) -> 
         _torch.forget(old.handle)
     number, handle = -1, None
     if _attach() and not any(p.layout == "nz" for p in operator._registered._params) and device.type not in operator._python_keys:
-        number = _torch.create(callable.context.handle, callable.id, callable.signature.handle, operator.name, adapter.stream, adapter.platform, adapter.hold, adapter.ask,
+        number = _torch.create(gate, callable.context.handle, callable.id, callable.signature.handle, operator.name, adapter.stream, adapter.platform, adapter.hold, adapter.ask,
                                (callable, callable.context, callable.signature, artifact, adapter))
     if number >= 0:
         handle = _torch.implement(number, space, plain, adapter.key)
     elif device.type not in operator._python_keys:
         operator._library.impl(plain, _interpreted(operator, device.type), adapter.key)
         operator._python_keys.add(device.type)
-    return _Kernel(artifact, callable, device, number, handle)
+    return _Kernel(artifact, callable, device, gate, number, handle)
 
 
 def _new_operator(name: str, sig, backward) -> Operator:
@@ -342,11 +355,11 @@ def register(artifact, name: str, *, device=None, backward: Optional[Callable] =
                     return operator
                 raise errors.conflict(f"{name} runs artifact {known.artifact.name} ({known.artifact.key}) on {known.device} already, not {artifact.name} ({artifact.key}) on {device}; "
                                       "choose another name, or close() first")
-        callable = context.prepare(artifact)  # before anything is registered: it may fail, PyTorch's registrations do not
+        callable = context.share.prepare(artifact)  # before anything is registered: it may fail, PyTorch's registrations do not
         if operator is None:
             operator = _new_operator(name, artifact.signature, backward)
             _operators[name] = operator
-        operator._kernels[device.type] = _implement(operator, artifact, device, callable)
+        operator._kernels[device.type] = _implement(operator, artifact, device, callable, context.gate)
         return operator
 
 
@@ -357,27 +370,25 @@ def load(path, namespace: str = "slip", *, device=None, backward: Optional[Calla
 
 
 def close(device=None) -> None:
-    """Closes the contexts of |device| (None: of all). Their operators refuse calls from then on, until init() and register() again.
+    """Closes the contexts of |device| (None: of all). Operators refuse calls from then on, until init() and register() again.
 
-    A close that fails keeps what is left and may be repeated; see ``slipstream.Context.close``. Blocks until running calls are done. Not inside a capture.
+    Waits for calls that run. A close that fails keeps what is left and may be repeated; see ``slipstream.kernel.Context.close``. Not inside a capture, nor from inside a call.
     """
     with _lock:
         wanted = None if device is None else devices.resolve(device)
-        for name, (context, _) in list(_contexts.items()):
+        for name, known in list(_contexts.items()):
             if wanted is not None and name != f"{devices.adapter_of(wanted.type).platform}:{wanted.index}":
                 continue
-            context.close()
-            for operator in _operators.values():
-                for kernel in operator._kernels.values():
-                    if kernel.callable.context.handle == context.handle and kernel.op >= 0:
-                        _torch.close(kernel.op)
+            if known.process == os.getpid():
+                _torch.shut(known.gate)
+            known.shown.close()
+            known.share.close()
             del _contexts[name]
 
 
 def _at_exit():
-    """Runs before PyTorch's own exit handlers, which were registered before ours, and so while the device is still there."""
-    for context, _ in list(_contexts.values()):
-        try:
-            context.close()
-        except _core.SlipError:
-            pass  # a forked child, a device that is gone, a call that still runs: the process ends with it
+    try:
+        if all(known.process == os.getpid() for known in _contexts.values()):
+            close()
+    except _core.SlipError:
+        pass  # a device that is gone: the process ends with it

@@ -106,11 +106,11 @@ class CallFrame:
     :ivar stream: the raw handle of the stream that was current when the frame was built, asked after every check.
     """
 
-    __slots__ = ("tensors", "scalars", "device", "stream", "name", "_aliases", "_frame", "_storages", "_seen", "_adapter", "_callable")
+    __slots__ = ("tensors", "scalars", "device", "stream", "name", "_aliases", "_frame", "_storages", "_seen", "_adapter", "_kernel")
 
-    def __init__(self, name, adapter, device, tensors, scalars, aliases, frame, callable):
+    def __init__(self, name, adapter, device, tensors, scalars, aliases, frame, kernel):
         self.name, self.device, self.tensors, self.scalars = name, device, tuple(tensors), tuple(scalars)
-        self._aliases, self._frame, self._adapter, self._callable = tuple(aliases), frame, adapter, callable
+        self._aliases, self._frame, self._adapter, self._kernel = tuple(aliases), frame, adapter, kernel
         self._storages = tuple(t.untyped_storage() for _, t in self.tensors)
         self._seen = tuple(self._look(t) for _, t in self.tensors)
         self.stream = self._ask()
@@ -134,13 +134,14 @@ class CallFrame:
 
     def launch(self) -> Any:
         """Enqueues the call on the stream that is current now, and returns alias_result(). InvalidArgumentError if a tensor was resized, or its storage replaced, since."""
-        if self._callable is None:
+        if self._kernel is None:
             raise errors.invalid_state(f"{self.name}: this frame came from a CallSignature alone; build it with Operator.frame() to launch it")
         for (index, tensor), seen in zip(self.tensors, self._seen):
             if self._look(tensor) != seen:
                 raise errors.invalid(f"{self.name}: parameter {index}: the tensor was resized or given another storage after the frame was built; build a new frame")
         owner = (self.tensors, self._storages) if self._adapter.hold else self
-        self._frame.launch(self._callable.context.handle, self._callable.id, self._ask(), owner)
+        kernel = self._kernel
+        self._frame.launch(kernel.gate, kernel.callable.context.handle, kernel.callable.id, self._ask(), owner)
         return self.alias_result()
 
     def __repr__(self):
@@ -167,7 +168,7 @@ class CallSignature:
         param = self._params[index]
         return f"{self.name}: parameter {index} '{param.name}' ({param.direction})"
 
-    def bind(self, *args: Any, device=None, _callable=None) -> CallFrame:
+    def bind(self, *args: Any, device=None, _kernel=None) -> CallFrame:
         """Checks a call and makes its frame. |device| None: that of the first tensor. Nothing is copied, moved or made contiguous."""
         if len(args) != len(self._params):
             raise errors.wrong_type(f"{self.name}: {len(args)} arguments, expected {len(self._params)}: {', '.join(p.name for p in self._params)}; outputs are passed, too")
@@ -188,7 +189,7 @@ class CallSignature:
                 items.append(_describe(value, self.where(index), param, adapter))
                 tensors.append((index, value))
         frame = _torch.Frame(self.signature.handle, self.name, adapter.platform, device.index or 0, tuple(items), torch.is_grad_enabled(), adapter.physical if self._nz else None)
-        return CallFrame(self.name, adapter, device, tensors, scalars, [args[i] for i in self._returns], frame, _callable)
+        return CallFrame(self.name, adapter, device, tensors, scalars, [args[i] for i in self._returns], frame, _kernel)
 
     def __repr__(self):
         return f"<slipstream.torch.CallSignature {self.name}{self.signature}>"

@@ -174,13 +174,13 @@ static void slip__torch_owner_release(void *user) {
   PyGILState_Release(state);
 }
 
-// launch(context, id, stream, owner): |owner| is kept until the device is done.
+// launch(gate, context, id, stream, owner): |owner| is kept until the device is done.
 static PyObject *slip__torch_frame_launch(PyObject *object, PyObject *arguments) {
   slip__torch_frame_t *self = (slip__torch_frame_t *)object;
-  unsigned long long context, stream;
+  unsigned long long gate, context, stream;
   int id;
   PyObject *owner;
-  if (!PyArg_ParseTuple(arguments, "KiKO", &context, &id, &stream, &owner)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "KKiKO", &gate, &context, &id, &stream, &owner)) return NULL;
   slip_launch_record_t record = {.struct_size = (uint32_t)sizeof(record),
                                  .id = id,
                                  .context = (slip_context_t *)(uintptr_t)context,
@@ -189,9 +189,13 @@ static PyObject *slip__torch_frame_launch(PyObject *object, PyObject *arguments)
                                  .release = slip__torch_owner_release,
                                  .user = owner};
   slip_status_t status;
+  if (!slip__torch_gate_enter((slip__torch_gate_t *)(uintptr_t)gate)) {
+    return slip__torch_raise(SLIP_STATUS(SLIP_CODE_INVALID_STATE, "launched after close; call init() and load the artifact again"));
+  }
   Py_INCREF(owner);
   Py_BEGIN_ALLOW_THREADS;
   status = slip_launch(&record, NULL);
+  slip__torch_gate_leave((slip__torch_gate_t *)(uintptr_t)gate);
   Py_END_ALLOW_THREADS;
   if (!slip_status_is_ok(status)) return slip__torch_raise(status);
   Py_RETURN_NONE;
@@ -199,7 +203,7 @@ static PyObject *slip__torch_frame_launch(PyObject *object, PyObject *arguments)
 
 static PyMethodDef slip__torch_frame_methods[] = {
     {"launch", slip__torch_frame_launch, METH_VARARGS,
-     "launch(context, id, stream, owner): enqueues the call; |owner| lives until it is done."},
+     "launch(gate, context, id, stream, owner): enqueues the call; |owner| lives until it is done."},
     {NULL, NULL, 0, NULL},
 };
 

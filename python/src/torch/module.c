@@ -81,13 +81,15 @@ static slip_status_t slip__torch_ask(void *user, int32_t device, int32_t *out_cu
 }
 
 static PyObject *slip__torch_create(PyObject *module, PyObject *arguments) {
-  unsigned long long context, signature;
+  unsigned long long gate, context, signature;
   const char *name, *platform;
   int id, stream, hold;
   PyObject *ask, *keep;
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "KiKsispOO", &context, &id, &signature, &name, &stream, &platform, &hold, &ask, &keep)) return NULL;
-  const slip__torch_op_options_t options = {.context = (slip_context_t *)(uintptr_t)context,
+  if (!PyArg_ParseTuple(arguments, "KKiKsispOO", &gate, &context, &id, &signature, &name, &stream, &platform, &hold, &ask, &keep))
+    return NULL;
+  const slip__torch_op_options_t options = {.gate = (slip__torch_gate_t *)(uintptr_t)gate,
+                                            .context = (slip_context_t *)(uintptr_t)context,
                                             .signature = (slip_signature_t *)(uintptr_t)signature,
                                             .name = name,
                                             .id = id,
@@ -104,11 +106,20 @@ static PyObject *slip__torch_create(PyObject *module, PyObject *arguments) {
   return PyLong_FromLong(op);
 }
 
-static PyObject *slip__torch_close(PyObject *module, PyObject *op) {
+static PyObject *slip__torch_gate(PyObject *module, PyObject *none) {
   (void)module;
-  const long number = PyLong_AsLong(op);
-  if (number == -1 && PyErr_Occurred()) return NULL;
-  slip__torch_op_close((int32_t)number);
+  (void)none;
+  slip__torch_gate_t *gate = slip__torch_gate_create();
+  return gate ? PyLong_FromVoidPtr(gate) : PyErr_NoMemory();
+}
+
+static PyObject *slip__torch_shut(PyObject *module, PyObject *handle) {
+  (void)module;
+  slip__torch_gate_t *gate = PyLong_AsVoidPtr(handle);
+  if (PyErr_Occurred()) return NULL;
+  Py_BEGIN_ALLOW_THREADS;
+  slip__torch_gate_shut(gate);
+  Py_END_ALLOW_THREADS;
   Py_RETURN_NONE;
 }
 
@@ -158,8 +169,10 @@ static PyMethodDef slip__torch_methods[] = {
     {"abi", slip__torch_abi, METH_NOARGS, "abi(): PyTorch's ABI version, major << 56 | minor << 48; 0 before attach()."},
     {"believe", slip__torch_believe, METH_O, "believe(answer): whether the probe answered rightly; returns what will be done."},
     {"create", slip__torch_create, METH_VARARGS,
-     "create(context, id, signature, name, stream, platform, hold, ask, keep): the number of a new operator, -1 if there is no more room."},
-    {"close", slip__torch_close, METH_O, "close(op): refuses calls from now on."},
+     "create(gate, context, id, signature, name, stream, platform, hold, ask, keep): the number of a new operator, -1 if there is no more "
+     "room."},
+    {"gate", slip__torch_gate, METH_NOARGS, "gate(): a new gate, for the calls on one context."},
+    {"shut", slip__torch_shut, METH_O, "shut(gate): refuses calls from now on and waits for those that run."},
     {"implement", slip__torch_implement, METH_VARARGS, "implement(op, namespace, name, key): registers the kernel; a handle for forget()."},
     {"forget", slip__torch_forget, METH_O, "forget(handle): takes a registration back."},
     {"take_failure", slip__torch_failure_take, METH_NOARGS,

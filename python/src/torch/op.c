@@ -2,23 +2,37 @@
 #include "op.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef enum slip__torch_op_state_e {
-  SLIP_TORCH_OP_FREE = 0,
-  SLIP_TORCH_OP_OPEN = 1,
-  SLIP_TORCH_OP_CLOSED = 2,
-} slip__torch_op_state_e;
+#include <time.h>
 
 typedef struct slip__torch_op_t {
-  _Atomic uint32_t state;  // slip__torch_op_state_e
   uint32_t param_count;
   slip_device_t device;
   slip__torch_op_options_t options;
   char name[128];
 } slip__torch_op_t;
+
+slip__torch_gate_t *slip__torch_gate_create(void) {
+  return calloc(1, sizeof(slip__torch_gate_t));
+}
+
+bool slip__torch_gate_enter(slip__torch_gate_t *gate) {
+  atomic_fetch_add_explicit(&gate->users, 1, memory_order_seq_cst);
+  if (__builtin_expect(atomic_load_explicit(&gate->shut, memory_order_seq_cst) == 0, 1)) return true;
+  slip__torch_gate_leave(gate);
+  return false;
+}
+
+void slip__torch_gate_leave(slip__torch_gate_t *gate) {
+  atomic_fetch_sub_explicit(&gate->users, 1, memory_order_release);
+}
+
+void slip__torch_gate_shut(slip__torch_gate_t *gate) {
+  const struct timespec moment = {0, 100000};  // calls are short; closing is rare
+  atomic_store_explicit(&gate->shut, 1, memory_order_seq_cst);
+  while (atomic_load_explicit(&gate->users, memory_order_seq_cst) != 0) nanosleep(&moment, NULL);
+}
 
 static slip__torch_op_t slip__torch_ops[SLIP_TORCH_OPS];
 static int32_t slip__torch_op_count;  // under the GIL
@@ -169,10 +183,6 @@ static slip_status_t slip__torch_op_call(const slip__torch_op_t *op, const uint6
   slip_arg_t args[SLIP_TORCH_INLINE_PARAMS];
   slip_tensor_t tensors[SLIP_TORCH_INLINE_PARAMS];
   slip__torch_arguments_t arguments = {args, tensors};
-  // acquire: pairs with the release in create; the place is constant from there on
-  if (atomic_load_explicit(&op->state, memory_order_acquire) != SLIP_TORCH_OP_OPEN) {
-    return SLIP_STATUS(SLIP_CODE_INVALID_STATE, "%s: called after close; load the artifact again", op->name);
-  }
   if (op->param_count <= SLIP_TORCH_INLINE_PARAMS) return slip__torch_op_frame(op, stack, arguments, inout_owned);
 
   void *memory = malloc(op->param_count * (sizeof(slip_arg_t) + sizeof(slip_tensor_t)));
@@ -184,13 +194,22 @@ static slip_status_t slip__torch_op_call(const slip__torch_op_t *op, const uint6
   return status;
 }
 
+static slip_status_t slip__torch_op_enter(const slip__torch_op_t *op, const uint64_t *stack, bool *inout_owned) {
+  if (!slip__torch_gate_enter(op->options.gate)) {
+    return SLIP_STATUS(SLIP_CODE_INVALID_STATE, "%s: called after close; call init() and load the artifact again", op->name);
+  }
+  slip_status_t status = slip__torch_op_call(op, stack, inout_owned);
+  slip__torch_gate_leave(op->options.gate);
+  return status;
+}
+
 // The callee owns what is on the stack. A failure leaves as the C++ exception that the shim throws for us, when nothing is held any more;
 // it passes through this frame, which therefore has unwind tables (-fexceptions) and no cleanup.
 static void slip__torch_op_run(int32_t index, uint64_t *stack, uint64_t input_count) {
   const slip__torch_op_t *op = &slip__torch_ops[index];
   bool owned = true;
   slip_status_t status = input_count == op->param_count
-                             ? slip__torch_op_call(op, stack, &owned)
+                             ? slip__torch_op_enter(op, stack, &owned)
                              : SLIP_STATUS(SLIP_CODE_INTERNAL, "%s: PyTorch passes %" PRIu64 " arguments, expected %" PRIu32, op->name,
                                            input_count, op->param_count);
   for (size_t i = 0; owned && i < op->param_count && i < input_count; ++i) {
@@ -212,13 +231,13 @@ static void slip__torch_op_run(int32_t index, uint64_t *stack, uint64_t input_co
 #define SLIP_TORCH_NAME(n) slip__torch_entry_##n,
 #define SLIP_TORCH_16(X, h) \
   X(h##0) X(h##1) X(h##2) X(h##3) X(h##4) X(h##5) X(h##6) X(h##7) X(h##8) X(h##9) X(h##A) X(h##B) X(h##C) X(h##D) X(h##E) X(h##F)
-#define SLIP_TORCH_256(X)                                                                                                     \
-  SLIP_TORCH_16(X, 0)                                                                                                         \
-  SLIP_TORCH_16(X, 1)                                                                                                         \
-  SLIP_TORCH_16(X, 2)                                                                                                         \
-  SLIP_TORCH_16(X, 3) SLIP_TORCH_16(X, 4) SLIP_TORCH_16(X, 5) SLIP_TORCH_16(X, 6) SLIP_TORCH_16(X, 7) SLIP_TORCH_16(X, 8)     \
-      SLIP_TORCH_16(X, 9) SLIP_TORCH_16(X, A) SLIP_TORCH_16(X, B) SLIP_TORCH_16(X, C) SLIP_TORCH_16(X, D) SLIP_TORCH_16(X, E) \
-          SLIP_TORCH_16(X, F)
+#define SLIP_TORCH_256(X)                                                                                                 \
+  SLIP_TORCH_16(X, 0)                                                                                                     \
+  SLIP_TORCH_16(X, 1)                                                                                                     \
+  SLIP_TORCH_16(X, 2)                                                                                                     \
+  SLIP_TORCH_16(X, 3)                                                                                                     \
+  SLIP_TORCH_16(X, 4) SLIP_TORCH_16(X, 5) SLIP_TORCH_16(X, 6) SLIP_TORCH_16(X, 7) SLIP_TORCH_16(X, 8) SLIP_TORCH_16(X, 9) \
+      SLIP_TORCH_16(X, A) SLIP_TORCH_16(X, B) SLIP_TORCH_16(X, C) SLIP_TORCH_16(X, D) SLIP_TORCH_16(X, E) SLIP_TORCH_16(X, F)
 SLIP_TORCH_256(SLIP_TORCH_ENTRY)
 static const slip__torch_kernel_t slip__torch_entries[SLIP_TORCH_OPS] = {SLIP_TORCH_256(SLIP_TORCH_NAME)};
 
@@ -234,14 +253,7 @@ int32_t slip__torch_op_create(const slip__torch_op_options_t *options) {
   op->options.name = op->name;
   op->param_count = (uint32_t)slip_signature_param_count(options->signature);
   op->device = slip_context_device(options->context);
-  // release: pairs with the acquire in call
-  atomic_store_explicit(&op->state, SLIP_TORCH_OP_OPEN, memory_order_release);
   return slip__torch_op_count++;
-}
-
-void slip__torch_op_close(int32_t op) {
-  if (op < 0 || op >= SLIP_TORCH_OPS) return;
-  atomic_store_explicit(&slip__torch_ops[op].state, SLIP_TORCH_OP_CLOSED, memory_order_release);
 }
 
 void slip__torch_op_probe(uint64_t *stack, uint64_t input_count, uint64_t output_count) {

@@ -4,20 +4,41 @@
 // A kernel of PyTorch's C shim is a bare function, without a pointer of ours beside it. So there is a table of SLIP_TORCH_OPS operators,
 // and for each of its places one function that knows the place's number.
 //
-// state   set by                        then
-// FREE    (start)                       create takes the place, under the GIL
-// OPEN    create, release               calls run: acquire pairs with it, everything else in the place is constant from here on
-// CLOSED  close, release                calls are refused. For ever: a call may still be inside, so a place is never used again
+// A place is written once, by create under the GIL, and published by registering its entry point; it is never used again, since PyTorch may
+// hold on to the function.
 //
-// What a call uses (context, signature, callable) is kept alive by the Python objects in |keep|, which are never given back for the same
-// reason; a context that is closed refuses by itself.
+// What a call uses belongs to a context, which is destroyed when it is closed. So each context has a gate, which is never given back:
+//
+//   call                                      close
+//   users += 1            (seq_cst)           shut = 1                 (seq_cst)
+//   shut? users -= 1, refuse (seq_cst)        wait until users is 0    (seq_cst), then close and destroy the context
+//   use the context
+//   users -= 1            (release)           ... which pairs with the load that sees 0
+//
+// Each side writes its own word before it reads the other's, in one total order: either the call sees the gate shut, or close sees the
+// call.
 #ifndef SLIPSTREAM_PYTHON_TORCH_OP_H_
 #define SLIPSTREAM_PYTHON_TORCH_OP_H_
+
+#include <stdatomic.h>
 
 #include "shim.h"
 #include "slipstream/slipstream.h"
 
 #define SLIP_TORCH_OPS 256
+
+typedef struct slip__torch_gate_t {
+  _Atomic uint32_t users;
+  _Atomic uint32_t shut;
+} slip__torch_gate_t;
+
+// A new open gate; NULL when memory is short. Never freed.
+slip__torch_gate_t *slip__torch_gate_create(void);
+// True: leave must follow.
+bool slip__torch_gate_enter(slip__torch_gate_t *gate);
+void slip__torch_gate_leave(slip__torch_gate_t *gate);
+// Shuts the gate and waits until nobody is inside. Blocks: not with the GIL, not from inside. A second time is fine.
+void slip__torch_gate_shut(slip__torch_gate_t *gate);
 
 typedef enum slip__torch_stream_e {
   SLIP_TORCH_STREAM_INLINE = 0,  // cpu: on the calling thread
@@ -26,6 +47,7 @@ typedef enum slip__torch_stream_e {
 } slip__torch_stream_e;
 
 typedef struct slip__torch_op_options_t {
+  slip__torch_gate_t *gate;  // of |context|
   slip_context_t *context;
   slip_signature_t *signature;
   const char *name;
@@ -46,8 +68,6 @@ slip_status_t slip__torch_tensor_read(slip__torch_tensor_t handle, bool grad, ui
 
 // Takes a place; returns its number, or -1 if all are taken. Copies |options| and its name. Under the GIL.
 int32_t slip__torch_op_create(const slip__torch_op_options_t *options);
-// From now on calls are refused. Any thread.
-void slip__torch_op_close(int32_t op);
 // The function that PyTorch calls for |op|.
 slip__torch_kernel_t slip__torch_op_kernel(int32_t op);
 // (Tensor x) -> bool: whether |x| requires grad, as the calls see it.

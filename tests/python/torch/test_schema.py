@@ -42,7 +42,7 @@ class Written:
     """A signature as somebody else's code may hand it in."""
 
     def __init__(self, params, returns=()):
-        self.params, self.returns = tuple(slipstream.Param(*p) for p in params), tuple(returns)
+        self.params, self.returns = tuple(slipstream.Param(p) for p in params), tuple(returns)
 
 
 @pytest.mark.parametrize("params,returns,match", [
