@@ -8,6 +8,12 @@
 
 Importing this registers nothing, opens nothing and imports no vendor's plug-in; init() opens, load() and register() register.
 """
+try:
+    import torch as _torch_itself
+except ImportError as missing:
+    raise ImportError(f"slipstream.torch needs PyTorch 2.4 or later, which cannot be imported ({missing}); pip install torch") from missing
+del _torch_itself
+
 from .devices import DeviceAdapter, register_device
 from .ops import Operator, close, init, load, register
 from .registration import RegistrationSignature

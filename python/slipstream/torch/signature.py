@@ -10,6 +10,8 @@ from slipstream import _core, _torch
 
 from . import devices, errors
 
+_torch.exceptions(errors.make)
+
 _DTYPES = {
     torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
     torch.uint8: "u8", torch.bool: "bool",

@@ -94,20 +94,34 @@ static int slip__torch_parse_scalar(PyObject *item, const char *name, Py_ssize_t
   return 0;
 }
 
+slip_status_t slip__torch_status_of_exception(slip_code_t code, const char *what) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject *text = value ? PyObject_Str(value) : NULL;
+  PyObject *bytes = text ? PyUnicode_AsUTF8String(text) : NULL;
+  slip_status_t status = SLIP_STATUS(code, "%s: %s", what, bytes ? PyBytes_AsString(bytes) : "the answer is of another type");
+  Py_XDECREF(bytes);
+  Py_XDECREF(text);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  PyErr_Clear();
+  return status;
+}
+
 static slip_status_t slip__torch_physical(void *user, const slip_tensor_t *tensor, void *object, slip_physical_t *out) {
   (void)tensor;
   PyObject *dims = PyObject_CallFunctionObjArgs(user, object, NULL);
   slip_status_t status = slip_ok_status();
   const Py_ssize_t count = dims && PyTuple_Check(dims) ? PyTuple_Size(dims) : -1;
+  const char *what = "the framework did not tell the physical shape of an NZ tensor";
   if (count < 0 || count > 8) {
-    status =
-        SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "the framework did not tell the physical shape of an NZ tensor (a tuple of up to 8 sizes)");
+    status = slip__torch_status_of_exception(SLIP_CODE_INVALID_ARGUMENT, what);
   } else {
     out->rank = (uint32_t)count;
     for (Py_ssize_t i = 0; i < count; ++i) out->dims[i] = PyLong_AsLongLong(PyTuple_GetItem(dims, i));
-    if (PyErr_Occurred()) status = SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "the physical shape of an NZ tensor holds what is no size");
+    if (PyErr_Occurred()) status = slip__torch_status_of_exception(SLIP_CODE_INVALID_ARGUMENT, what);
   }
-  PyErr_Clear();
   Py_XDECREF(dims);
   return status;
 }

@@ -26,14 +26,18 @@ PyObject *slip__torch_raise(slip_status_t status) {
 
 static PyObject *slip__torch_attach(PyObject *module, PyObject *arguments) {
   const char *cpu, *c10, *cuda;
-  PyObject *exception;
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "sszO", &cpu, &c10, &cuda, &exception)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "ssz", &cpu, &c10, &cuda)) return NULL;
+  const char *missing = slip__torch_shim_load(cpu, c10, cuda);
+  if (missing) return PyUnicode_FromFormat("%s", missing);
+  Py_RETURN_NONE;
+}
+
+static PyObject *slip__torch_exceptions(PyObject *module, PyObject *exception) {
+  (void)module;
   Py_INCREF(exception);
   Py_XDECREF(slip__torch_exception);
   slip__torch_exception = exception;
-  const char *missing = slip__torch_shim_load(cpu, c10, cuda);
-  if (missing) return PyUnicode_FromFormat("%s", missing);
   Py_RETURN_NONE;
 }
 
@@ -62,18 +66,7 @@ static slip_status_t slip__torch_ask(void *user, int32_t device, int32_t *out_cu
     *out_current = current;
     *out_stream = (slip_stream_t)(uintptr_t)stream;
   } else {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyObject *text = value ? PyObject_Str(value) : NULL;
-    PyObject *bytes = text ? PyUnicode_AsUTF8String(text) : NULL;
-    status = SLIP_STATUS(SLIP_CODE_DEVICE, "the framework did not tell its current device and stream: %s",
-                         bytes ? PyBytes_AsString(bytes) : "expected a pair of integers");
-    Py_XDECREF(bytes);
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-    PyErr_Clear();
+    status = slip__torch_status_of_exception(SLIP_CODE_DEVICE, "the framework did not tell its current device and stream");
   }
   Py_XDECREF(answer);
   PyGILState_Release(state);
@@ -165,7 +158,9 @@ static PyObject *slip__torch_failure_take(PyObject *module, PyObject *none) {
 }
 
 static PyMethodDef slip__torch_methods[] = {
-    {"attach", slip__torch_attach, METH_VARARGS, "attach(cpu, c10, cuda, exception): binds the loaded PyTorch; None, or what is missing."},
+    {"attach", slip__torch_attach, METH_VARARGS, "attach(cpu, c10, cuda): binds the loaded PyTorch; None, or what is missing."},
+    {"exceptions", slip__torch_exceptions, METH_O,
+     "exceptions(make): make(code, platform code, name, text) makes the exceptions raised here."},
     {"abi", slip__torch_abi, METH_NOARGS, "abi(): PyTorch's ABI version, major << 56 | minor << 48; 0 before attach()."},
     {"believe", slip__torch_believe, METH_O, "believe(answer): whether the probe answered rightly; returns what will be done."},
     {"create", slip__torch_create, METH_VARARGS,
