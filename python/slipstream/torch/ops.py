@@ -205,11 +205,10 @@ class Operator:
 
     def frame(self, *args: Any) -> signature.CallFrame:
         """A checked call, to be launched later; see CallFrame."""
-        types = [a.device.type for a in args if isinstance(a, torch.Tensor) and a.device.type != "meta"]
-        found = types[0] if types else next(iter(self._kernels), "cpu")
-        kernel = self._kernels.get(found)
+        types = [a.device.type for a in args if isinstance(a, torch.Tensor) and a.device.type != "meta"] or list(self._kernels)
+        kernel = next((self._kernels[t] for t in types if t in self._kernels), None)  # whatever else there is, its rules will name
         if kernel is None:
-            raise errors.unsupported(f"{self.name} has no kernel for {found}, only for {', '.join(self._kernels)}; load an artifact of that platform")
+            raise errors.unsupported(f"{self.name} has no kernel for {types[0]}, only for {', '.join(self._kernels)}; load an artifact of that platform")
         return self._call.bind(*args, device=kernel.device, _kernel=kernel)
 
     def __repr__(self):

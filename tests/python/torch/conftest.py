@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -43,16 +46,38 @@ def mix(context, artifacts):
     return slip_torch.load(artifacts["mix"], "slip_test")
 
 
-@pytest.fixture
-def fresh(artifacts, tmp_path):
-    """Runs a program in an interpreter of its own; returns the finished process. Names in it: torch, slipstream, st, AXPY, MIX."""
+@pytest.fixture(scope="session")
+def server():
+    process = subprocess.Popen([sys.executable, str(HERE / "fork_server.py"), str(HERE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    yield process
+    process.stdin.close()
+    process.wait(30)
 
-    def run(program, *options, timeout=120, prelude=True, environment=None):
-        head = f"AXPY, MIX, TESTS = {artifacts['axpy']!r}, {artifacts['mix']!r}, {str(HERE)!r}\n"
-        if prelude:
-            head += "import sys; sys.path.insert(0, TESTS)\nimport torch, slipstream, slipstream.torch as st\n"
+
+@pytest.fixture
+def fresh(request, artifacts, tmp_path):
+    """Runs a program in a process of its own; returns the finished process. Names in it: torch, slipstream, st, AXPY, MIX, TESTS.
+
+    With interpreter options, or prelude=False (then the first three are not there), it is an interpreter of its own; else a fork of one that has only imported.
+    """
+
+    def run(program, *options, timeout=300, prelude=True, environment=None):
         path = tmp_path / "program.py"
-        path.write_text(head + program, encoding="utf-8")
-        return subprocess.run([sys.executable, *options, str(path)], capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})})
+        names = f"AXPY, MIX, TESTS = {artifacts['axpy']!r}, {artifacts['mix']!r}, {str(HERE)!r}\n"
+        if options or not prelude:
+            imports = "import sys; sys.path.insert(0, TESTS)\nimport torch, slipstream, slipstream.torch as st\n" if prelude else ""
+            path.write_text(names + imports + program, encoding="utf-8")
+            return subprocess.run([sys.executable, *options, str(path)], capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})})
+        path.write_text(names + program, encoding="utf-8")
+        out, err = tmp_path / "out.txt", tmp_path / "err.txt"
+        forks = request.getfixturevalue("server")
+        forks.stdin.write(json.dumps({"program": str(path), "out": str(out), "err": str(err), "environment": environment or {}}) + "\n")
+        forks.stdin.flush()
+        child = json.loads(forks.stdout.readline())["pid"]
+        alarm = threading.Timer(timeout, os.kill, (child, signal.SIGKILL))
+        alarm.start()
+        code = json.loads(forks.stdout.readline())["code"]
+        alarm.cancel()
+        return subprocess.CompletedProcess([str(path)], code, out.read_text(), err.read_text())
 
     return run

@@ -154,8 +154,15 @@ class Module:
     def _delete(self, managed):
         with self._lock:
             entry = self._living.pop(ctypes.addressof(managed.contents), None)
-        if entry is not None and entry[0].tensor.data:
-            self._library.call("slip_memory_free", self._library.platform, ctypes.c_int32(entry[0].tensor.device.index), ctypes.c_void_p(entry[0].tensor.data))
+        if entry is None or not entry[0].tensor.data:
+            return
+        # A device's allocator makes the device current for the moment, as PyTorch's do.
+        index, before = entry[0].tensor.device.index, self.current_device()
+        if index != before:
+            self.set_device(index)
+        self._library.call("slip_memory_free", self._library.platform, ctypes.c_int32(index), ctypes.c_void_p(entry[0].tensor.data))
+        if index != before:
+            self.set_device(before)
 
     def empty(self, shape, dtype, index=None):
         """A contiguous tensor in the simulator's memory, made the way any library hands one to PyTorch."""

@@ -126,8 +126,8 @@ def test_symbolic_scalars_reach_the_fake_kernel_unchanged(artifacts, context, mo
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_unbacked_sizes_and_scalars(mix, backend, monkeypatch):
-    monkeypatch.setattr(torch._dynamo.config, "capture_scalar_outputs", True)
+@torch._dynamo.config.patch(capture_scalar_outputs=True)
+def test_unbacked_sizes_and_scalars(mix, backend):
     counter = CompileCounterWithBackend(backend)
 
     @torch.compile(fullgraph=True, backend=counter)

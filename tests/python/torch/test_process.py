@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What belongs to the process: order of init and close, spawn and fork, the interpreter's end. Each in an interpreter of its own."""
+"""What belongs to the process: order of init and close, spawn and fork, the interpreter's end. Each in a process of its own."""
 
 
 def passed(done):
@@ -145,7 +145,7 @@ if __name__ == "__main__":
     multiprocessing.spawn(spawned.work, args=(AXPY, queue), nprocs=2, join=True)
     assert sorted(queue.get() for _ in range(2)) == [(0, [1.0] * 4), (1, [2.0] * 4)]
     print("ok")
-"""))
+""", "-u"))
 
 
 def test_the_end_with_everything_open(fresh):
