@@ -56,6 +56,9 @@ static bool pyslip_scalar_float(pyslip_state_t *state, const pyslip_place_t *pla
                                 slip_scalar_t *out) {
   double value = PyFloat_AsDouble(object);
   if (value == -1.0 && PyErr_Occurred()) return false;
+  if (__builtin_expect(slip_dtype_kind(dtype) != SLIP_DTYPE_KIND_FLOAT, 0))
+    return pyslip_scalar_wrong(state, place, dtype, object,
+                               dtype == SLIP_DTYPE_BOOL ? "pass True or False" : "a float is not cut to an integer here; pass int(value)");
   return pyslip_scalar_done(state, place, slip_scalar_from_f64(dtype, value, out));
 }
 
