@@ -16,8 +16,7 @@ uint64_t pyslip_now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-// --- list of open ones
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- list of open ones -----------------------------------------------------------------------------------------------------------------
 
 static void pyslip_context_anchor(pyslip_context_object_t *self) {
   pyslip_state_t *state = self->state;
@@ -38,14 +37,46 @@ static void pyslip_context_unanchor(pyslip_context_object_t *self) {
   Py_DECREF(self);
 }
 
-static bool pyslip_context_shared(const pyslip_context_object_t *self) {
-  for (const pyslip_context_object_t *other = self->state->contexts; other; other = other->next)
-    if (other != self && other->context == self->context) return true;
-  return false;
+// How many shares of each context are out, over all interpreters of the process: the one thing here that is no module's own. Interpreters
+// with a lock of their own cannot import the extension, so the one lock guards it.
+typedef struct pyslip_share_t {
+  struct pyslip_share_t *next;
+  slip_context_t *context;
+  size_t count;
+} pyslip_share_t;
+static pyslip_share_t *pyslip_shares;
+
+static pyslip_share_t **pyslip_share_find(const slip_context_t *context) {
+  pyslip_share_t **link = &pyslip_shares;
+  while (*link && (*link)->context != context) link = &(*link)->next;
+  return link;
 }
 
-// --- use
-// -----------------------------------------------------------------------------------------------------------------------------------------------
+static bool pyslip_share_take(slip_context_t *context) {
+  pyslip_share_t *share = *pyslip_share_find(context);
+  if (!share) {
+    share = PyMem_Malloc(sizeof(*share));
+    if (!share) return PyErr_NoMemory() != NULL;
+    *share = (pyslip_share_t){pyslip_shares, context, 0};
+    pyslip_shares = share;
+  }
+  ++share->count;
+  return true;
+}
+
+static void pyslip_share_give(const slip_context_t *context) {
+  pyslip_share_t **link = pyslip_share_find(context), *share = *link;
+  if (!share || --share->count) return;
+  *link = share->next;
+  PyMem_Free(share);
+}
+
+static bool pyslip_context_shared(const pyslip_context_object_t *self) {
+  const pyslip_share_t *share = *pyslip_share_find(self->context);
+  return share && share->count > 1;
+}
+
+// --- use -------------------------------------------------------------------------------------------------------------------------------
 
 bool pyslip_context_ready(pyslip_context_object_t *self) {
   if (__builtin_expect(self->context && !self->closed, 1)) return true;
@@ -67,8 +98,7 @@ void pyslip_context_leave(pyslip_context_object_t *self) {
   if (__builtin_expect(self->closed, 0)) pyslip_context_settle(self);
 }
 
-// --- open
-// ----------------------------------------------------------------------------------------------------------------------------------------------
+// --- open ------------------------------------------------------------------------------------------------------------------------------
 
 static bool pyslip_context_rings(pyslip_state_t *state, const char *name, PyObject *value, uint64_t limit, uint64_t out[SLIP_RING_COUNT]) {
   for (size_t i = 0; i < SLIP_RING_COUNT; ++i) out[i] = 0;
@@ -213,7 +243,8 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
     context = NULL;
   }
   Py_END_ALLOW_THREADS  //
-      if (!pyslip_ok(state, status)) {
+      if (!pyslip_ok(state, status) || !pyslip_share_take(context)) {
+    if (context) slip_status_free(slip_context_destroy(context));
     Py_DECREF(self);
     return NULL;
   }
@@ -227,8 +258,7 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
   return (PyObject *)self;
 }
 
-// --- close
-// ---------------------------------------------------------------------------------------------------------------------------------------------
+// --- close -----------------------------------------------------------------------------------------------------------------------------
 
 static bool pyslip_context_end(pyslip_context_object_t *self) {
   if (self->closed) return true;
@@ -251,6 +281,7 @@ static bool pyslip_context_end(pyslip_context_object_t *self) {
   }
   if (over) {
     self->closed = true;
+    pyslip_share_give(self->context);
     pyslip_leftovers_prune(self, !shared);
     pyslip_reap(self->reaper);
     pyslip_context_settle(self);
@@ -304,8 +335,7 @@ static void pyslip_context_dealloc(PyObject *object) {
   Py_DECREF(type);
 }
 
-// --- the rest
-// ------------------------------------------------------------------------------------------------------------------------------------------
+// --- the rest --------------------------------------------------------------------------------------------------------------------------
 
 static PyObject *pyslip_context_prepare(PyObject *object, PyObject *argument) {
   pyslip_context_object_t *self = (pyslip_context_object_t *)object;

@@ -23,7 +23,7 @@
 
 #include "slipstream/slipstream.h"
 
-// --- of later limited APIs ---------------------------------------------------------------------------------------------------------------
+// --- of later limited APIs -------------------------------------------------------------------------------------------------------------
 #if Py_LIMITED_API + 0 < 0x030B0000
 typedef struct bufferinfo {
   void *buf;
@@ -53,8 +53,7 @@ extern void PyBuffer_Release(Py_buffer *view);
 #endif
 #define PYSLIP_ARGUMENTS_OFFSET ((size_t)1 << (8 * sizeof(size_t) - 1))
 
-// --- the DLPack exchange table (DLPack 1.3), declared here from its specification
-// ----------------------------------------------------------
+// --- the DLPack exchange table (DLPack 1.3), declared here from its specification ------------------------------------------------------
 typedef struct pyslip_exchange_header_t {
   slip_dl_version_t version;
   const struct pyslip_exchange_header_t *previous;
@@ -186,8 +185,7 @@ static inline pyslip_state_t *pyslip_module_state(PyObject *module) {
   return (pyslip_state_t *)PyModule_GetState(module);
 }
 
-// --- errors (errors.c)
-// -----------------------------------------------------------------------------------------------------------------------
+// --- errors (errors.c) -----------------------------------------------------------------------------------------------------------------
 int pyslip_errors_init(pyslip_state_t *state);
 // Raises what |status| tells; consumes it. Returns NULL, for `return`.
 PyObject *pyslip_raise(pyslip_state_t *state, slip_status_t status);
@@ -297,8 +295,7 @@ bool pyslip_grad_enabled(pyslip_state_t *state);
 PyObject *pyslip_imported(const char *name);
 bool pyslip_read_scalar(pyslip_state_t *state, const pyslip_place_t *place, slip_dtype_t dtype, PyObject *object, slip_scalar_t *out);
 
-// --- objects
-// -------------------------------------------------------------------------------------------------------------------------------------
+// --- objects ---------------------------------------------------------------------------------------------------------------------------
 typedef struct pyslip_tensor_t {
   PyObject_HEAD slip_tensor_t tensor;
   pyslip_kept_t kept;         // what keeps the memory; NOTHING for memory of its own
@@ -408,8 +405,7 @@ typedef struct pyslip_leftover_t {
   bool forgotten;  // there was a replay without a ticket: kept until the context is closed
 } pyslip_leftover_t;
 
-// --- calls (call.c)
-// ---------------------------------------------------------------------------------------------------------------------------------
+// --- calls (call.c) --------------------------------------------------------------------------------------------------------------------
 #define PYSLIP_FAST_ARGUMENTS 64
 #define PYSLIP_FAST_TENSORS   SLIP_FRAME_INLINE_TENSORS
 
@@ -439,8 +435,7 @@ void pyslip_call_end(pyslip_call_t *call);
 // The caller's objects for the return aliases: None, one, or a tuple.
 PyObject *pyslip_call_result(const pyslip_callable_t *callable, PyObject *const *values);
 
-// --- files that add to the module
-// ----------------------------------------------------------------------------------------------------------------
+// --- files that add to the module ------------------------------------------------------------------------------------------------------
 int pyslip_sequences_init(pyslip_state_t *state);
 int pyslip_tensor_init(pyslip_state_t *state);
 int pyslip_signature_init(pyslip_state_t *state);

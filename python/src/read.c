@@ -69,8 +69,7 @@ bool pyslip_grad_enabled(pyslip_state_t *state) {
   return enabled;
 }
 
-// --- what a type offers
-// ----------------------------------------------------------------------------------------------------------------------
+// --- what a type offers ----------------------------------------------------------------------------------------------------------------
 
 static const pyslip_exchange_t *pyslip_exchange_of(pyslip_state_t *state, PyTypeObject *type) {
   PyObject *capsule = PyObject_GetAttr((PyObject *)type, state->names.__dlpack_c_exchange_api__);
@@ -143,8 +142,7 @@ bool pyslip_is_tensor(pyslip_state_t *state, PyObject *object) {
   return pyslip_type_find(state, Py_TYPE(object))->reader != PYSLIP_READER_NONE;
 }
 
-// --- readers
-// -----------------------------------------------------------------------------------------------------------------------------------
+// --- readers ---------------------------------------------------------------------------------------------------------------------------
 
 static slip_dtype_t pyslip_buffer_dtype(const char *format, Py_ssize_t itemsize) {
   static const slip_dtype_t ints[] = {0, SLIP_DTYPE_I8, SLIP_DTYPE_I16, 0, SLIP_DTYPE_I32, 0, 0, 0, SLIP_DTYPE_I64};

@@ -16,8 +16,7 @@ typedef struct pyslip_graph_exec_t {
   slip_graph_exec_t graph;  // NULL: closed
 } pyslip_graph_exec_t;
 
-// --- devices
-// -----------------------------------------------------------------------------------------------------------------------------------
+// --- devices ---------------------------------------------------------------------------------------------------------------------------
 
 bool pyslip_device_parse(pyslip_state_t *state, const char *text, char platform[32], slip_device_t *out) {
   const char *colon = strchr(text, ':');
@@ -106,8 +105,7 @@ static PyObject *pyslip_process_mode(PyObject *module, PyObject *none) {
   return PyUnicode_FromString(names[slip_process_mode()]);
 }
 
-// --- streams
-// ------------------------------------------------------------------------------------------------------------------------------------
+// --- streams ---------------------------------------------------------------------------------------------------------------------------
 
 static PyObject *pyslip_stream_new(PyTypeObject *type, PyObject *args, PyObject *named) {
   static char *names[] = {"device", NULL};
@@ -337,8 +335,7 @@ static PyType_Slot pyslip_stream_slots[] = {{Py_tp_doc,
 static PyType_Spec pyslip_stream_spec = {"slipstream.Stream", sizeof(pyslip_stream_t), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
                                          pyslip_stream_slots};
 
-// --- events
-// --------------------------------------------------------------------------------------------------------------------------------------
+// --- events ----------------------------------------------------------------------------------------------------------------------------
 
 static PyObject *pyslip_event_new(PyTypeObject *type, PyObject *args, PyObject *named) {
   static char *names[] = {"device", NULL};
@@ -436,8 +433,7 @@ static PyType_Slot pyslip_event_slots[] = {{Py_tp_doc, "Event(device='cpu:0')\n-
 static PyType_Spec pyslip_event_spec = {"slipstream.Event", sizeof(pyslip_event_t), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
                                         pyslip_event_slots};
 
-// --- captured graphs
-// -------------------------------------------------------------------------------------------------------------------------------
+// --- captured graphs -------------------------------------------------------------------------------------------------------------------
 
 static PyObject *pyslip_graph_exec_launch(PyObject *object, PyObject *argument) {
   pyslip_graph_exec_t *self = (pyslip_graph_exec_t *)object;

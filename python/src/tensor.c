@@ -71,8 +71,7 @@ static PyObject *pyslip_tensor_new(PyTypeObject *type, PyObject *args, PyObject 
   return (PyObject *)self;
 }
 
-// --- making
-// --------------------------------------------------------------------------------------------------------------------------------------
+// --- making ----------------------------------------------------------------------------------------------------------------------------
 
 static bool pyslip_shape_parse(pyslip_state_t *state, PyObject *shape, uint8_t *out_rank, int64_t *dims) {
   PyObject *tuple = PyLong_Check(shape) ? Py_BuildValue("(O)", shape) : PySequence_Tuple(shape);
@@ -194,8 +193,7 @@ static PyObject *pyslip_tensor_reshape(PyObject *object, PyObject *args) {
   return pyslip_tensor_view(self, status, &view);
 }
 
-// --- copying
-// ---------------------------------------------------------------------------------------------------------------------------------------
+// --- copying ---------------------------------------------------------------------------------------------------------------------------
 
 static bool pyslip_tensor_same(const slip_tensor_t *a, const slip_tensor_t *b) {
   return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
@@ -263,8 +261,7 @@ static PyObject *pyslip_tensor_numpy(PyObject *object, PyObject *none) {
   return array;
 }
 
-// --- buffer protocol
-// ---------------------------------------------------------------------------------------------------------------------------------
+// --- buffer protocol -------------------------------------------------------------------------------------------------------------------
 
 static const char *pyslip_buffer_format(slip_dtype_t dtype) {
   static const char *const formats[] = {[SLIP_DTYPE_F32] = "f", [SLIP_DTYPE_F16] = "e", [SLIP_DTYPE_F64] = "d", [SLIP_DTYPE_I8] = "b",
@@ -310,8 +307,7 @@ static int pyslip_tensor_getbuffer(PyObject *object, Py_buffer *view, int flags)
   return 0;
 }
 
-// --- DLPack out
-// ---------------------------------------------------------------------------------------------------------------------------------------
+// --- DLPack out ------------------------------------------------------------------------------------------------------------------------
 
 // The deleter of a consumer: on any thread, with or without the interpreter's lock.
 static void pyslip_tensor_let_go(void *user) {
@@ -478,8 +474,7 @@ static int pyslip_exchange_stream(int32_t device_type, int32_t device_id, void *
 static const pyslip_exchange_t pyslip_tensor_exchange = {{{1, 3}, NULL},       pyslip_exchange_allocate, pyslip_exchange_managed,
                                                          pyslip_exchange_wrap, pyslip_exchange_view,     pyslip_exchange_stream};
 
-// --- looking
-// ----------------------------------------------------------------------------------------------------------------------------------------------
+// --- looking ---------------------------------------------------------------------------------------------------------------------------
 
 static PyObject *pyslip_sizes(const int64_t *sizes, uint8_t rank) {
   PyObject *tuple = PyTuple_New(rank);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another library's tensor with a DLPack exchange table on its type, to test and measure against: a vector of floats. It counts how it was read.
+// Another library's tensor with a DLPack exchange table on its type, to test and measure against: a vector of floats. It counts how it was
+// read.
 //
 //   Vector(n)            n floats, zeroed; buffer protocol for looking at them
 //   Old, Newer           the same with the table as an int (an earlier spelling), and behind a table of major version 2
@@ -22,8 +23,7 @@ typedef struct exchange_t {
 } exchange_t;
 
 typedef struct vector_t {
-  PyObject_HEAD
-  float *data;
+  PyObject_HEAD float *data;
   int64_t count;
   int64_t stride;
   int fail;
@@ -128,10 +128,11 @@ static PyMethodDef methods[] = {{"__dlpack__", (PyCFunction)(void (*)(void))vect
                                 {NULL, NULL, 0, NULL}};
 static PyGetSetDef getters[] = {{"requires_grad", vector_grad, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef members[] = {{"fail", T_INT, offsetof(vector_t, fail), 0, NULL}, {NULL, 0, 0, 0, NULL}};
-static PyType_Slot slots[] = {{Py_tp_init, vector_init}, {Py_tp_new, PyType_GenericNew}, {Py_tp_dealloc, vector_dealloc}, {Py_tp_methods, methods},
-                              {Py_tp_members, members},  {Py_bf_getbuffer, vector_buffer}, {Py_tp_getset, getters},     {0, NULL}};
+static PyType_Slot slots[] = {
+    {Py_tp_init, vector_init}, {Py_tp_new, PyType_GenericNew},   {Py_tp_dealloc, vector_dealloc}, {Py_tp_methods, methods},
+    {Py_tp_members, members},  {Py_bf_getbuffer, vector_buffer}, {Py_tp_getset, getters},         {0, NULL}};
 // Without the questions of a framework with autograd.
-static PyType_Slot plain_slots[] = {{Py_tp_init, vector_init}, {Py_tp_new, PyType_GenericNew}, {Py_tp_dealloc, vector_dealloc},
+static PyType_Slot plain_slots[] = {{Py_tp_init, vector_init}, {Py_tp_new, PyType_GenericNew},   {Py_tp_dealloc, vector_dealloc},
                                     {Py_tp_members, members},  {Py_bf_getbuffer, vector_buffer}, {0, NULL}};
 static PyType_Spec spec = {"foreign.Vector", sizeof(vector_t), 0, Py_TPFLAGS_DEFAULT, slots};
 static PyType_Spec plain = {"foreign.Plain", sizeof(vector_t), 0, Py_TPFLAGS_DEFAULT, plain_slots};
@@ -144,7 +145,8 @@ static PyObject *counts(PyObject *module, PyObject *none) {
 
 static int add(PyObject *module, PyType_Spec *from, const char *name, PyObject *value) {
   PyObject *type = PyType_FromSpec(from);
-  int failed = !type || !value || PyObject_SetAttrString(type, "__dlpack_c_exchange_api__", value) < 0 || PyModule_AddObjectRef(module, name, type) < 0;
+  int failed = !type || !value || PyObject_SetAttrString(type, "__dlpack_c_exchange_api__", value) < 0 ||
+               PyModule_AddObjectRef(module, name, type) < 0;
   Py_XDECREF(type);
   Py_XDECREF(value);
   return failed ? -1 : 0;
@@ -157,7 +159,8 @@ PyMODINIT_FUNC PyInit_foreign(void);
 PyMODINIT_FUNC PyInit_foreign(void) {
   PyObject *module = PyModule_Create(&definition);
   if (!module || add(module, &spec, "Vector", PyCapsule_New(&table, "dlpack_exchange_api", NULL)) ||
-      add(module, &plain, "Plain", PyCapsule_New(&table, "dlpack_exchange_api", NULL)) || add(module, &spec, "Old", PyLong_FromVoidPtr(&table)) ||
+      add(module, &plain, "Plain", PyCapsule_New(&table, "dlpack_exchange_api", NULL)) ||
+      add(module, &spec, "Old", PyLong_FromVoidPtr(&table)) ||
       add(module, &spec, "Newer", PyCapsule_New(&newer, "dlpack_exchange_api", NULL)))
     Py_CLEAR(module);
   return module;

@@ -95,7 +95,8 @@ def test_gradients(foreign, prepare, monkeypatch):
     f = prepare("axpy")
     x, y = foreign.Vector(3), foreign.Vector(3)
     x.ask(True, False)
-    f(x, y, 1.0)  # nobody who could have autograd on
+    with pytest.raises(slip.InvalidArgumentError, match="'x'.*grad"):
+        f(x, y, 1.0)  # nobody can be asked whether autograd is on: the safe answer
 
     class Torch:
         enabled = True
@@ -108,7 +109,7 @@ def test_gradients(foreign, prepare, monkeypatch):
         f(x, y, 1.0)
     Torch.enabled = False
     f(x, y, 1.0)
-    Torch.is_grad_enabled = None  # cannot be asked: the safe answer
+    Torch.is_grad_enabled = None
     with pytest.raises(slip.InvalidArgumentError, match="'x'.*grad"):
         f(x, y, 1.0)
 

@@ -59,7 +59,7 @@ def test_signature():
 
 def test_compile_refusals(tmp_path):
     manifest = tmp_path / "bad.json"
-    manifest.write_text('{"slip": 1, "name": "bad", "entry": {"name": "bad", "symbol": "bad", "signature": "(in x: f32[N])"}, "sources": ["bad.c"]}')
+    manifest.write_text('{"slip": 1, "name": "bad", "entry": {"name": "bad", "symbol": "bad", "signature": "(in x: f32[N])"}, "kernels": [], "sources": ["bad.c"]}')
     (tmp_path / "bad.c").write_text("void bad(void) { return 1 }\n")
     with pytest.raises(slip.CompileError, match="bad.c") as caught:
         slip.compile(manifest, tmp_path / "out.slipc", progress=False)

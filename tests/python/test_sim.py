@@ -58,13 +58,18 @@ assert "'y'" in refused(slip.InvalidArgumentError, f, x, h, 1.0, stream=stream)
 refused(slip.SlipError, f, x, y, 1.0, stream=slip.INLINE)
 refused(BufferError, memoryview, x)
 refused(slip.SlipError, x.__dlpack__)
-refused(slip.SlipError, Ellipsis.__class__ and slip.empty, 1 << 50, device="sim:0")
+refused(slip.SlipError, slip.empty, 1 << 50, device="sim:0")
+sim.set_device(1)
 other = slip.empty(4, device="sim:1")
+other_stream = slip.Stream("sim:1")
+sim.set_device(0)
 assert "'x'" in refused(slip.InvalidArgumentError, f, other, y, 1.0, stream=stream)
 refused(slip.UnsupportedError, other.copy_from, x)
-other_stream = slip.Stream("sim:1")
 refused(slip.InvalidArgumentError, f, x, y, 1.0, stream=other_stream)
+sim.set_device(1)
 other_stream.close()
+del other
+sim.set_device(0)
 """)
 
 
@@ -75,8 +80,6 @@ stream.capture_begin("relaxed")
 assert stream.capture_state() == "active"
 captured = f.launch(stream, x, y, 1.0)
 assert not captured.query()
-for call in (context.drain, context.close, lambda: context.prepare(slip.load(folder + "/axpy.slipc")), slip.kernel.open):
-    pass
 graph = stream.capture_end()
 assert host(y) == [0, 0, 0, 0]
 graph.launch(stream)
@@ -86,10 +89,9 @@ graph.launch(stream)
 stream.synchronize()
 assert host(y) == [13, 13, 13, 13]
 refused(slip.InvalidStateError, captured.wait, 1)
-assert "captured" in refused(slip.BusyError, context.close) or True
 graph.close()
 refused(slip.InvalidStateError, graph.launch, stream)
-""".replace('assert "captured" in refused(slip.BusyError, context.close) or True\n', ""))
+""")
 
 
 def test_illegal_in_capture(on_sim):
@@ -109,9 +111,6 @@ def test_captured_tensors_are_kept(on_sim):
     on_sim("""
 import sys, gc
 stream.capture_begin()
-z = device_z = None
-w = slip.empty(4, device="sim:0")
-""".replace("z = device_z = None\nw = slip.empty(4, device=\"sim:0\")\n", "") + """
 count = sys.getrefcount(y)
 f(x, y, 1.0, stream=stream)
 graph = stream.capture_end()
