@@ -99,8 +99,10 @@ typedef struct pyslip_type_t {
   PyTypeObject *type;  // strong
   const pyslip_exchange_t *exchange;
   PyObject *is_neg;  // the type's own function, strong
-  uint8_t reader;    // pyslip_reader_e
-  uint8_t asks;      // pyslip_ask_bits_e
+  uint32_t dl_key;   // DLPack dtype that was read last, and what it is here
+  slip_dtype_t dl_dtype;
+  uint8_t reader;  // pyslip_reader_e
+  uint8_t asks;    // pyslip_ask_bits_e
 } pyslip_type_t;
 
 #define PYSLIP_TYPES 64
@@ -165,6 +167,7 @@ typedef struct pyslip_state_t {
   PyObject *module;  // borrowed: the state goes with it
   PyObject *errors[PYSLIP_ERROR_COUNT];
   pyslip_type_t types[PYSLIP_TYPES];
+  pyslip_type_t no_type;  // all zero
   struct {
 #define PYSLIP_NAME_MEMBER(name) PyObject *name;
     PYSLIP_NAME_TABLE(PYSLIP_NAME_MEMBER)
@@ -273,10 +276,10 @@ typedef struct pyslip_place_t {
 } pyslip_place_t;
 
 const char *pyslip_direction_name(uint32_t direction);
-const pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type);
-static inline const pyslip_type_t *pyslip_type_find(pyslip_state_t *state, PyTypeObject *type) {
+pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type);
+static inline pyslip_type_t *pyslip_type_find(pyslip_state_t *state, PyTypeObject *type) {
   uintptr_t address = (uintptr_t)type;
-  const pyslip_type_t *entry = &state->types[(address >> 4 ^ address >> 10) % PYSLIP_TYPES];
+  pyslip_type_t *entry = &state->types[(address >> 4 ^ address >> 10) % PYSLIP_TYPES];
   return __builtin_expect(entry->type == type, 1) ? entry : pyslip_type_learn(state, type);
 }
 typedef enum pyslip_read_bits_e {

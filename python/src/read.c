@@ -7,8 +7,6 @@
 
 #include "read.h"
 
-static const pyslip_type_t pyslip_type_none = {0};
-
 const char *pyslip_direction_name(uint32_t direction) {
   static const char *const names[] = {"", "in", "out", "inout", "scalar"};
   return direction < sizeof(names) / sizeof(names[0]) ? names[direction] : "";
@@ -110,7 +108,7 @@ static bool pyslip_type_has(PyTypeObject *type, PyObject *name) {
   return has;
 }
 
-const pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type) {
+pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type) {
   pyslip_type_t fresh = {.type = type};
   if (type == state->tensor) {
     fresh.reader = PYSLIP_READER_OWN;
@@ -126,7 +124,7 @@ const pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type
   } else if (pyslip_type_has(type, state->names.__dlpack__)) {
     fresh.reader = PYSLIP_READER_DLPACK;
   } else {
-    return &pyslip_type_none;  // not cached: it may be taught later
+    return &state->no_type;  // not cached: it may be taught later
   }
   uintptr_t address = (uintptr_t)type;
   pyslip_type_t *entry = &state->types[(address >> 4 ^ address >> 10) % PYSLIP_TYPES];
@@ -325,16 +323,43 @@ static bool pyslip_read_asks(pyslip_state_t *state, const pyslip_place_t *place,
   return true;
 }
 
-static bool pyslip_read_exchange(pyslip_state_t *state, const pyslip_place_t *place, const pyslip_type_t *type, PyObject *object,
-                                 uint32_t bits, slip_tensor_t *out, pyslip_kept_t *kept) {
+// The usual tensor: on the host, complete, of a dtype that was seen with this type before. Leaves the checks to slip_frame_initialize(),
+// which validates every descriptor; false: to be read by slip_tensor_from_dlpack(), which tells what is wrong.
+static bool pyslip_read_plain(pyslip_type_t *type, const slip_dl_tensor_t *view, slip_tensor_t *out) {
+  uint32_t key = (uint32_t)view->dtype.code << 24 | (uint32_t)view->dtype.bits << 16 | view->dtype.lanes;
+  if (view->device.device_type != 1 || !view->data || !view->shape || !view->strides || (uint32_t)view->ndim > SLIP_MAX_RANK) return false;
+  if (__builtin_expect(key != type->dl_key, 0)) {
+    type->dl_dtype = slip_dtype_from_dlpack(view->dtype.code, view->dtype.bits, view->dtype.lanes);
+    type->dl_key = key;
+  }
+  if (type->dl_dtype == SLIP_DTYPE_NONE) return false;
+  memset(out, 0, sizeof(*out));
+  out->struct_size = (uint32_t)sizeof(*out);
+  out->dtype = type->dl_dtype;
+  out->rank = (uint8_t)view->ndim;
+  out->format = SLIP_FORMAT_ND;
+  out->data = view->data;
+  out->byte_offset = view->byte_offset;
+  out->device = slip_device_cpu();
+  for (int32_t i = 0; i < view->ndim; ++i) {
+    out->dims[i] = view->shape[i];
+    out->strides[i] = view->strides[i];
+  }
+  return true;
+}
+
+static bool pyslip_read_exchange(pyslip_state_t *state, const pyslip_place_t *place, pyslip_type_t *type, PyObject *object, uint32_t bits,
+                                 slip_tensor_t *out, pyslip_kept_t *kept) {
   const pyslip_exchange_t *exchange = type->exchange;
   uint8_t flags = 0;
   if (type->asks && !pyslip_read_asks(state, place, type, object, &flags)) return false;
   if (!(bits & PYSLIP_READ_OWN) && exchange->tensor_from_object) {
     slip_dl_tensor_t view;
     if (exchange->tensor_from_object(object, &view) != 0) return pyslip_refuse_because(state, place, "it cannot be described");
-    slip_status_t status = slip_tensor_from_dlpack(&view, 0, out);
-    if (__builtin_expect(!slip_status_is_ok(status), 0)) return pyslip_refuse_status(state, place, status);
+    if (!pyslip_read_plain(type, &view, out)) {
+      slip_status_t status = slip_tensor_from_dlpack(&view, 0, out);
+      if (__builtin_expect(!slip_status_is_ok(status), 0)) return pyslip_refuse_status(state, place, status);
+    }
   } else {
     slip_dl_managed_t *managed = NULL;
     if (exchange->managed_from_object(object, &managed) != 0 || !managed)
@@ -347,7 +372,7 @@ static bool pyslip_read_exchange(pyslip_state_t *state, const pyslip_place_t *pl
 
 bool pyslip_read_tensor(pyslip_state_t *state, const pyslip_place_t *place, PyObject *object, uint32_t bits, slip_tensor_t *out,
                         pyslip_kept_t *kept) {
-  const pyslip_type_t *type = pyslip_type_find(state, Py_TYPE(object));
+  pyslip_type_t *type = pyslip_type_find(state, Py_TYPE(object));
   kept->kind = PYSLIP_KEPT_NOTHING;
   switch (type->reader) {
     case PYSLIP_READER_EXCHANGE:
