@@ -5,12 +5,13 @@
 
 enum { MAX_TENSORS = 32, MAX_ARGS = 64 };
 
-// Nanoseconds a launch, of |calls|: each describes its tensors anew, builds the frame with all checks, launches inline. Negative: it failed.
-__attribute__((visibility("default"))) double bench_launches(slip_context_t *context, int32_t id, slip_signature_t *signature, void **data, int64_t count,
-                                                             int64_t tensors, int64_t scalars, int64_t calls);
+// Nanoseconds a launch, of |calls|: each describes its tensors anew, builds the frame with all checks, launches inline. Negative: it
+// failed.
+__attribute__((visibility("default"))) double bench_launches(slip_context_t *context, int32_t id, slip_signature_t *signature, void **data,
+                                                             int64_t count, int64_t tensors, int64_t scalars, int64_t calls);
 
-double bench_launches(slip_context_t *context, int32_t id, slip_signature_t *signature, void **data, int64_t count, int64_t tensors, int64_t scalars,
-                      int64_t calls) {
+double bench_launches(slip_context_t *context, int32_t id, slip_signature_t *signature, void **data, int64_t count, int64_t tensors,
+                      int64_t scalars, int64_t calls) {
   struct timespec from, to;
   if (tensors > MAX_TENSORS || tensors + scalars > MAX_ARGS) return -1;
   clock_gettime(CLOCK_MONOTONIC, &from);

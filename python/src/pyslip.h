@@ -470,6 +470,10 @@ PyObject *pyslip_device_text(slip_device_t device);
 // The native stream of an argument `stream`: a Stream (whose |out_object|, borrowed, is then set), an int, or __cuda_stream__().
 bool pyslip_stream_of(pyslip_state_t *state, PyObject *argument, slip_stream_t *out, pyslip_stream_t **out_object);
 
+// The numbers among the arguments of open(), in the order of its keywords from task_window on; NULL: not given.
+#define PYSLIP_OPTION_COUNT 14
+bool pyslip_context_options(pyslip_state_t *state, PyObject *const *values, slip_context_options_t *options);
+
 // A call that lets the interpreter's lock go counts as a user of what it uses, so that nothing is freed under it.
 bool pyslip_context_ready(pyslip_context_object_t *context);  // else raises InvalidStateError
 void pyslip_context_leave(pyslip_context_object_t *context);
