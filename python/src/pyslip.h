@@ -98,8 +98,9 @@ typedef enum pyslip_ask_bits_e {
 typedef struct pyslip_type_t {
   PyTypeObject *type;  // strong
   const pyslip_exchange_t *exchange;
-  PyObject *is_neg;  // the type's own function, strong
-  uint32_t dl_key;   // DLPack dtype that was read last, and what it is here
+  PyObject *is_neg;         // the type's own function, strong
+  bool (*grad_mode)(void);  // whether autograd is on; NULL: ask tensors first
+  uint32_t dl_key;          // DLPack dtype that was read last, and what it is here
   slip_dtype_t dl_dtype;
   uint8_t reader;  // pyslip_reader_e
   uint8_t asks;    // pyslip_ask_bits_e

@@ -2,6 +2,7 @@
 // Tensors of other libraries become descriptors. How the tensors of a type are read is decided once a type and cached: an exchange table on
 // the type (a C call for each tensor, nothing of Python's), else the buffer protocol, else __dlpack__. A buffer comes before __dlpack__
 // where a type has both (NumPy): it tells the same for memory of the host, costs less, and knows read-only.
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -36,7 +37,16 @@ void *pyslip_refuse_because(pyslip_state_t *state, const pyslip_place_t *place, 
     PyErr_Restore(type, value, traceback);
     return NULL;
   }
-  pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "%s: %S", what, value);
+  // The first line: what follows, such as a backtrace in C++, is in the cause.
+  PyObject *text = PyObject_Str(value), *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
+  PyObject *line = lines && PyList_Size(lines) > 0 ? PyList_GetItem(lines, 0) : NULL;
+  PyErr_Clear();
+  if (line)
+    pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "%s: %U", what, line);
+  else
+    pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "%s", what);
+  Py_XDECREF(lines);
+  Py_XDECREF(text);
   PyObject *type2, *value2, *traceback2;
   PyErr_Fetch(&type2, &value2, &traceback2);
   PyErr_NormalizeException(&type2, &value2, &traceback2);
@@ -100,6 +110,25 @@ static bool pyslip_type_is_fake(pyslip_state_t *state, PyTypeObject *type) {
   return fake;
 }
 
+// torch's own answer to whether autograd is on, by the C interface that it keeps stable, where the type is one of torch's: with autograd
+// off no tensor need be asked.
+static bool (*pyslip_type_grad_mode(PyTypeObject *type))(void) {
+  PyObject *torch = pyslip_imported("torch");
+  PyObject *base = torch ? PyObject_GetAttrString(torch, "Tensor") : NULL;
+  bool (*function)(void) = NULL;
+  if (base && PyObject_IsSubclass((PyObject *)type, base) == 1) {
+    void *library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+    if (library) {
+      void *symbol = dlsym(library, "aoti_torch_grad_mode_is_enabled");
+      memcpy(&function, &symbol, sizeof(function));
+      dlclose(library);  // torch itself keeps it
+    }
+  }
+  Py_XDECREF(base);
+  PyErr_Clear();
+  return function;
+}
+
 static bool pyslip_type_has(PyTypeObject *type, PyObject *name) {
   PyObject *attribute = PyObject_GetAttr((PyObject *)type, name);
   bool has = attribute && attribute != Py_None;
@@ -115,6 +144,7 @@ pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type) {
   } else if ((fresh.exchange = pyslip_exchange_of(state, type)) != NULL) {
     fresh.reader = PYSLIP_READER_EXCHANGE;
     if (pyslip_type_has(type, state->names.requires_grad)) fresh.asks |= PYSLIP_ASK_GRAD;
+    if (fresh.asks & PYSLIP_ASK_GRAD) fresh.grad_mode = pyslip_type_grad_mode(type);
     if (pyslip_type_is_fake(state, type)) fresh.asks |= PYSLIP_ASK_FAKE;
     fresh.is_neg = PyObject_GetAttr((PyObject *)type, state->names.is_neg);
     PyErr_Clear();
@@ -305,7 +335,7 @@ static bool pyslip_read_asks(pyslip_state_t *state, const pyslip_place_t *place,
   if (type->asks & PYSLIP_ASK_FAKE)
     return pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT,
                          "expects a tensor with storage, got a %R, which has none; call through slipstream.torch when tracing", type->type);
-  if (type->asks & PYSLIP_ASK_GRAD) {
+  if ((type->asks & PYSLIP_ASK_GRAD) && (!type->grad_mode || type->grad_mode())) {
     PyObject *answer = PyObject_GetAttr(object, state->names.requires_grad);
     if (!answer) return false;
     if (answer != Py_False && PyObject_IsTrue(answer) != 0) *flags |= SLIP_TENSOR_REQUIRES_GRAD;
