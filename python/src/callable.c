@@ -19,8 +19,7 @@
 #define PYSLIP_STRIKE   256u
 #define PYSLIP_STRIKES  (3 * PYSLIP_STRIKE)
 
-// --- launching
-// ---------------------------------------------------------------------------------------------------------------------------------------
+// --- launching -------------------------------------------------------------------------------------------------------------------------
 
 static slip_status_t pyslip_launch_unlocked(slip_launch_record_t *record, slip_ticket_t **out_ticket, uint64_t *out_ns) {
   slip_status_t status;
@@ -200,8 +199,7 @@ static PyObject *pyslip_callable_check(PyObject *object, PyObject *const *args, 
   return result;
 }
 
-// --- making and ending
-// ---------------------------------------------------------------------------------------------------------------------------------
+// --- making and ending -----------------------------------------------------------------------------------------------------------------
 
 static void pyslip_callable_unlink(pyslip_callable_t *self) {
   if (self->closed) return;

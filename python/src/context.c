@@ -16,8 +16,7 @@ uint64_t pyslip_now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-// --- list of open ones
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- list of open ones -----------------------------------------------------------------------------------------------------------------
 
 static void pyslip_context_anchor(pyslip_context_object_t *self) {
   pyslip_state_t *state = self->state;
@@ -38,14 +37,46 @@ static void pyslip_context_unanchor(pyslip_context_object_t *self) {
   Py_DECREF(self);
 }
 
-static bool pyslip_context_shared(const pyslip_context_object_t *self) {
-  for (const pyslip_context_object_t *other = self->state->contexts; other; other = other->next)
-    if (other != self && other->context == self->context) return true;
-  return false;
+// How many shares of each context are out, over all interpreters of the process: the one thing here that is no module's own. Interpreters
+// with a lock of their own cannot import the extension, so the one lock guards it.
+typedef struct pyslip_share_t {
+  struct pyslip_share_t *next;
+  slip_context_t *context;
+  size_t count;
+} pyslip_share_t;
+static pyslip_share_t *pyslip_shares;
+
+static pyslip_share_t **pyslip_share_find(const slip_context_t *context) {
+  pyslip_share_t **link = &pyslip_shares;
+  while (*link && (*link)->context != context) link = &(*link)->next;
+  return link;
 }
 
-// --- use
-// -----------------------------------------------------------------------------------------------------------------------------------------------
+static bool pyslip_share_take(slip_context_t *context) {
+  pyslip_share_t *share = *pyslip_share_find(context);
+  if (!share) {
+    share = PyMem_Malloc(sizeof(*share));
+    if (!share) return PyErr_NoMemory() != NULL;
+    *share = (pyslip_share_t){pyslip_shares, context, 0};
+    pyslip_shares = share;
+  }
+  ++share->count;
+  return true;
+}
+
+static void pyslip_share_give(const slip_context_t *context) {
+  pyslip_share_t **link = pyslip_share_find(context), *share = *link;
+  if (!share || --share->count) return;
+  *link = share->next;
+  PyMem_Free(share);
+}
+
+static bool pyslip_context_shared(const pyslip_context_object_t *self) {
+  const pyslip_share_t *share = *pyslip_share_find(self->context);
+  return share && share->count > 1;
+}
+
+// --- use -------------------------------------------------------------------------------------------------------------------------------
 
 bool pyslip_context_ready(pyslip_context_object_t *self) {
   if (__builtin_expect(self->context && !self->closed, 1)) return true;
@@ -67,41 +98,7 @@ void pyslip_context_leave(pyslip_context_object_t *self) {
   if (__builtin_expect(self->closed, 0)) pyslip_context_settle(self);
 }
 
-// --- open
-// ----------------------------------------------------------------------------------------------------------------------------------------------
-
-static bool pyslip_context_rings(pyslip_state_t *state, const char *name, PyObject *value, uint64_t limit, uint64_t out[SLIP_RING_COUNT]) {
-  for (size_t i = 0; i < SLIP_RING_COUNT; ++i) out[i] = 0;
-  if (!value) return true;
-  PyObject *tuple = PyLong_Check(value) ? Py_BuildValue("(OOOO)", value, value, value, value) : PySequence_Tuple(value);
-  bool ok = tuple != NULL;
-  if (ok && PyTuple_Size(tuple) != SLIP_RING_COUNT)
-    ok = pyslip_raise_format(state, PYSLIP_ERROR_INVALID_ARGUMENT, "%s: expects an int or %d of them, one a scope depth, got %R", name,
-                             SLIP_RING_COUNT, value) != NULL;
-  for (size_t i = 0; ok && i < SLIP_RING_COUNT; ++i) {
-    out[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, (Py_ssize_t)i));
-    if (PyErr_Occurred() || out[i] > limit) {
-      PyErr_Clear();
-      ok = pyslip_raise_format(state, PYSLIP_ERROR_INVALID_ARGUMENT, "%s: %R is not an int from 0 to %llu", name, value,
-                               (unsigned long long)limit) != NULL;
-    }
-  }
-  Py_XDECREF(tuple);
-  return ok;
-}
-
-static bool pyslip_context_number(pyslip_state_t *state, const char *name, PyObject *value, uint64_t limit, uint64_t *out) {
-  *out = 0;
-  if (!value) return true;
-  *out = PyLong_Check(value) ? PyLong_AsUnsignedLongLong(value) : UINT64_MAX;
-  if (!PyLong_Check(value) || PyErr_Occurred() || *out > limit) {
-    PyErr_Clear();
-    pyslip_raise_format(state, PYSLIP_ERROR_INVALID_ARGUMENT, "%s: %R is not an int from 0 to %llu", name, value,
-                        (unsigned long long)limit);
-    return false;
-  }
-  return true;
-}
+// --- open ------------------------------------------------------------------------------------------------------------------------------
 
 static bool pyslip_context_exit_hook(pyslip_state_t *state) {
   if (state->exit_hook) return true;
@@ -126,42 +123,6 @@ static pyslip_context_object_t *pyslip_context_allocate(pyslip_state_t *state) {
   Py_DECREF(self);
   PyErr_NoMemory();
   return NULL;
-}
-
-static bool pyslip_context_options(pyslip_state_t *state, PyObject *const *values, slip_context_options_t *options) {
-  uint64_t window[SLIP_RING_COUNT], heap[SLIP_RING_COUNT], pool[SLIP_RING_COUNT], numbers[11];
-  static const struct {
-    const char *name;
-    uint64_t limit;
-  } table[11] = {{"generation", INT64_MAX},        {"scheduler_threads", UINT32_MAX},
-                 {"max_in_flight", UINT32_MAX},    {"max_pending", UINT32_MAX},
-                 {"max_callables", UINT32_MAX},    {"max_resident_bytes", UINT64_MAX},
-                 {"max_image_bytes", UINT64_MAX},  {"workspace_budget_bytes", UINT64_MAX},
-                 {"stall_timeout_ms", UINT32_MAX}, {"max_captured", UINT32_MAX},
-                 {"max_captures", UINT32_MAX}};
-  if (!pyslip_context_rings(state, "task_window", values[0], UINT32_MAX, window) ||
-      !pyslip_context_rings(state, "heap_bytes", values[1], UINT64_MAX, heap) ||
-      !pyslip_context_rings(state, "dependency_pool", values[2], UINT32_MAX, pool))
-    return false;
-  for (size_t i = 0; i < 11; ++i)
-    if (!pyslip_context_number(state, table[i].name, values[3 + i], table[i].limit, &numbers[i])) return false;
-  for (size_t i = 0; i < SLIP_RING_COUNT; ++i) {
-    options->task_window[i] = (uint32_t)window[i];
-    options->heap_bytes[i] = heap[i];
-    options->dependency_pool[i] = (uint32_t)pool[i];
-  }
-  options->generation = numbers[0];
-  options->scheduler_threads = (uint32_t)numbers[1];
-  options->max_in_flight = (uint32_t)numbers[2];
-  options->max_pending = (uint32_t)numbers[3];
-  options->max_callables = (uint32_t)numbers[4];
-  options->max_resident_bytes = numbers[5];
-  options->max_image_bytes = numbers[6];
-  options->workspace_budget_bytes = numbers[7];
-  options->stall_timeout_ms = (uint32_t)numbers[8];
-  options->max_captured = (uint32_t)numbers[9];
-  options->max_captures = (uint32_t)numbers[10];
-  return true;
 }
 
 static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject *named) {
@@ -189,7 +150,7 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
   slip_context_options_t options = SLIP_CONTEXT_OPTIONS_INIT;
   const char *text = "cpu:0";
   char platform[32];
-  PyObject *v[14] = {NULL};
+  PyObject *v[PYSLIP_OPTION_COUNT] = {NULL};
   int single = 0, pin = 0, skip = 0;
   slip_device_t device;
   if (!PyArg_ParseTupleAndKeywords(args, named, "|s$zOOOOOOOOOOOOOOppp:open", names, &text, &options.target, &v[0], &v[1], &v[2], &v[3],
@@ -213,7 +174,8 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
     context = NULL;
   }
   Py_END_ALLOW_THREADS  //
-      if (!pyslip_ok(state, status)) {
+      if (!pyslip_ok(state, status) || !pyslip_share_take(context)) {
+    if (context) slip_status_free(slip_context_destroy(context));
     Py_DECREF(self);
     return NULL;
   }
@@ -227,8 +189,7 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
   return (PyObject *)self;
 }
 
-// --- close
-// ---------------------------------------------------------------------------------------------------------------------------------------------
+// --- close -----------------------------------------------------------------------------------------------------------------------------
 
 static bool pyslip_context_end(pyslip_context_object_t *self) {
   if (self->closed) return true;
@@ -251,6 +212,7 @@ static bool pyslip_context_end(pyslip_context_object_t *self) {
   }
   if (over) {
     self->closed = true;
+    pyslip_share_give(self->context);
     pyslip_leftovers_prune(self, !shared);
     pyslip_reap(self->reaper);
     pyslip_context_settle(self);
@@ -304,8 +266,7 @@ static void pyslip_context_dealloc(PyObject *object) {
   Py_DECREF(type);
 }
 
-// --- the rest
-// ------------------------------------------------------------------------------------------------------------------------------------------
+// --- the rest --------------------------------------------------------------------------------------------------------------------------
 
 static PyObject *pyslip_context_prepare(PyObject *object, PyObject *argument) {
   pyslip_context_object_t *self = (pyslip_context_object_t *)object;

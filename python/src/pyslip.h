@@ -23,7 +23,7 @@
 
 #include "slipstream/slipstream.h"
 
-// --- of later limited APIs ---------------------------------------------------------------------------------------------------------------
+// --- of later limited APIs -------------------------------------------------------------------------------------------------------------
 #if Py_LIMITED_API + 0 < 0x030B0000
 typedef struct bufferinfo {
   void *buf;
@@ -53,8 +53,7 @@ extern void PyBuffer_Release(Py_buffer *view);
 #endif
 #define PYSLIP_ARGUMENTS_OFFSET ((size_t)1 << (8 * sizeof(size_t) - 1))
 
-// --- the DLPack exchange table (DLPack 1.3), declared here from its specification
-// ----------------------------------------------------------
+// --- the DLPack exchange table (DLPack 1.3), declared here from its specification ------------------------------------------------------
 typedef struct pyslip_exchange_header_t {
   slip_dl_version_t version;
   const struct pyslip_exchange_header_t *previous;
@@ -99,9 +98,12 @@ typedef enum pyslip_ask_bits_e {
 typedef struct pyslip_type_t {
   PyTypeObject *type;  // strong
   const pyslip_exchange_t *exchange;
-  PyObject *is_neg;  // the type's own function, strong
-  uint8_t reader;    // pyslip_reader_e
-  uint8_t asks;      // pyslip_ask_bits_e
+  PyObject *is_neg;         // the type's own function, strong
+  bool (*grad_mode)(void);  // whether autograd is on; NULL: ask tensors first
+  uint32_t dl_key;          // DLPack dtype that was read last, and what it is here
+  slip_dtype_t dl_dtype;
+  uint8_t reader;  // pyslip_reader_e
+  uint8_t asks;    // pyslip_ask_bits_e
 } pyslip_type_t;
 
 #define PYSLIP_TYPES 64
@@ -166,6 +168,7 @@ typedef struct pyslip_state_t {
   PyObject *module;  // borrowed: the state goes with it
   PyObject *errors[PYSLIP_ERROR_COUNT];
   pyslip_type_t types[PYSLIP_TYPES];
+  pyslip_type_t no_type;  // all zero
   struct {
 #define PYSLIP_NAME_MEMBER(name) PyObject *name;
     PYSLIP_NAME_TABLE(PYSLIP_NAME_MEMBER)
@@ -186,8 +189,7 @@ static inline pyslip_state_t *pyslip_module_state(PyObject *module) {
   return (pyslip_state_t *)PyModule_GetState(module);
 }
 
-// --- errors (errors.c)
-// -----------------------------------------------------------------------------------------------------------------------
+// --- errors (errors.c) -----------------------------------------------------------------------------------------------------------------
 int pyslip_errors_init(pyslip_state_t *state);
 // Raises what |status| tells; consumes it. Returns NULL, for `return`.
 PyObject *pyslip_raise(pyslip_state_t *state, slip_status_t status);
@@ -275,10 +277,10 @@ typedef struct pyslip_place_t {
 } pyslip_place_t;
 
 const char *pyslip_direction_name(uint32_t direction);
-const pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type);
-static inline const pyslip_type_t *pyslip_type_find(pyslip_state_t *state, PyTypeObject *type) {
+pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type);
+static inline pyslip_type_t *pyslip_type_find(pyslip_state_t *state, PyTypeObject *type) {
   uintptr_t address = (uintptr_t)type;
-  const pyslip_type_t *entry = &state->types[(address >> 4 ^ address >> 10) % PYSLIP_TYPES];
+  pyslip_type_t *entry = &state->types[(address >> 4 ^ address >> 10) % PYSLIP_TYPES];
   return __builtin_expect(entry->type == type, 1) ? entry : pyslip_type_learn(state, type);
 }
 typedef enum pyslip_read_bits_e {
@@ -297,8 +299,7 @@ bool pyslip_grad_enabled(pyslip_state_t *state);
 PyObject *pyslip_imported(const char *name);
 bool pyslip_read_scalar(pyslip_state_t *state, const pyslip_place_t *place, slip_dtype_t dtype, PyObject *object, slip_scalar_t *out);
 
-// --- objects
-// -------------------------------------------------------------------------------------------------------------------------------------
+// --- objects ---------------------------------------------------------------------------------------------------------------------------
 typedef struct pyslip_tensor_t {
   PyObject_HEAD slip_tensor_t tensor;
   pyslip_kept_t kept;         // what keeps the memory; NOTHING for memory of its own
@@ -408,8 +409,7 @@ typedef struct pyslip_leftover_t {
   bool forgotten;  // there was a replay without a ticket: kept until the context is closed
 } pyslip_leftover_t;
 
-// --- calls (call.c)
-// ---------------------------------------------------------------------------------------------------------------------------------
+// --- calls (call.c) --------------------------------------------------------------------------------------------------------------------
 #define PYSLIP_FAST_ARGUMENTS 64
 #define PYSLIP_FAST_TENSORS   SLIP_FRAME_INLINE_TENSORS
 
@@ -439,8 +439,7 @@ void pyslip_call_end(pyslip_call_t *call);
 // The caller's objects for the return aliases: None, one, or a tuple.
 PyObject *pyslip_call_result(const pyslip_callable_t *callable, PyObject *const *values);
 
-// --- files that add to the module
-// ----------------------------------------------------------------------------------------------------------------
+// --- files that add to the module ------------------------------------------------------------------------------------------------------
 int pyslip_sequences_init(pyslip_state_t *state);
 int pyslip_tensor_init(pyslip_state_t *state);
 int pyslip_signature_init(pyslip_state_t *state);
@@ -471,6 +470,10 @@ bool pyslip_device_parse(pyslip_state_t *state, const char *text, char platform[
 PyObject *pyslip_device_text(slip_device_t device);
 // The native stream of an argument `stream`: a Stream (whose |out_object|, borrowed, is then set), an int, or __cuda_stream__().
 bool pyslip_stream_of(pyslip_state_t *state, PyObject *argument, slip_stream_t *out, pyslip_stream_t **out_object);
+
+// The numbers among the arguments of open(), in the order of its keywords from task_window on; NULL: not given.
+#define PYSLIP_OPTION_COUNT 14
+bool pyslip_context_options(pyslip_state_t *state, PyObject *const *values, slip_context_options_t *options);
 
 // A call that lets the interpreter's lock go counts as a user of what it uses, so that nothing is freed under it.
 bool pyslip_context_ready(pyslip_context_object_t *context);  // else raises InvalidStateError

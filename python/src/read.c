@@ -2,12 +2,11 @@
 // Tensors of other libraries become descriptors. How the tensors of a type are read is decided once a type and cached: an exchange table on
 // the type (a C call for each tensor, nothing of Python's), else the buffer protocol, else __dlpack__. A buffer comes before __dlpack__
 // where a type has both (NumPy): it tells the same for memory of the host, costs less, and knows read-only.
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "read.h"
-
-static const pyslip_type_t pyslip_type_none = {0};
 
 const char *pyslip_direction_name(uint32_t direction) {
   static const char *const names[] = {"", "in", "out", "inout", "scalar"};
@@ -38,7 +37,16 @@ void *pyslip_refuse_because(pyslip_state_t *state, const pyslip_place_t *place, 
     PyErr_Restore(type, value, traceback);
     return NULL;
   }
-  pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "%s: %S", what, value);
+  // The first line: what follows, such as a backtrace in C++, is in the cause.
+  PyObject *text = PyObject_Str(value), *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
+  PyObject *line = lines && PyList_Size(lines) > 0 ? PyList_GetItem(lines, 0) : NULL;
+  PyErr_Clear();
+  if (line)
+    pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "%s: %U", what, line);
+  else
+    pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "%s", what);
+  Py_XDECREF(lines);
+  Py_XDECREF(text);
   PyObject *type2, *value2, *traceback2;
   PyErr_Fetch(&type2, &value2, &traceback2);
   PyErr_NormalizeException(&type2, &value2, &traceback2);
@@ -69,8 +77,7 @@ bool pyslip_grad_enabled(pyslip_state_t *state) {
   return enabled;
 }
 
-// --- what a type offers
-// ----------------------------------------------------------------------------------------------------------------------
+// --- what a type offers ----------------------------------------------------------------------------------------------------------------
 
 static const pyslip_exchange_t *pyslip_exchange_of(pyslip_state_t *state, PyTypeObject *type) {
   PyObject *capsule = PyObject_GetAttr((PyObject *)type, state->names.__dlpack_c_exchange_api__);
@@ -103,6 +110,25 @@ static bool pyslip_type_is_fake(pyslip_state_t *state, PyTypeObject *type) {
   return fake;
 }
 
+// torch's own answer to whether autograd is on, by the C interface that it keeps stable, where the type is one of torch's: with autograd
+// off no tensor need be asked.
+static bool (*pyslip_type_grad_mode(PyTypeObject *type))(void) {
+  PyObject *torch = pyslip_imported("torch");
+  PyObject *base = torch ? PyObject_GetAttrString(torch, "Tensor") : NULL;
+  bool (*function)(void) = NULL;
+  if (base && PyObject_IsSubclass((PyObject *)type, base) == 1) {
+    void *library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+    if (library) {
+      void *symbol = dlsym(library, "aoti_torch_grad_mode_is_enabled");
+      memcpy(&function, &symbol, sizeof(function));
+      dlclose(library);  // torch itself keeps it
+    }
+  }
+  Py_XDECREF(base);
+  PyErr_Clear();
+  return function;
+}
+
 static bool pyslip_type_has(PyTypeObject *type, PyObject *name) {
   PyObject *attribute = PyObject_GetAttr((PyObject *)type, name);
   bool has = attribute && attribute != Py_None;
@@ -111,13 +137,14 @@ static bool pyslip_type_has(PyTypeObject *type, PyObject *name) {
   return has;
 }
 
-const pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type) {
+pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type) {
   pyslip_type_t fresh = {.type = type};
   if (type == state->tensor) {
     fresh.reader = PYSLIP_READER_OWN;
   } else if ((fresh.exchange = pyslip_exchange_of(state, type)) != NULL) {
     fresh.reader = PYSLIP_READER_EXCHANGE;
     if (pyslip_type_has(type, state->names.requires_grad)) fresh.asks |= PYSLIP_ASK_GRAD;
+    if (fresh.asks & PYSLIP_ASK_GRAD) fresh.grad_mode = pyslip_type_grad_mode(type);
     if (pyslip_type_is_fake(state, type)) fresh.asks |= PYSLIP_ASK_FAKE;
     fresh.is_neg = PyObject_GetAttr((PyObject *)type, state->names.is_neg);
     PyErr_Clear();
@@ -127,7 +154,7 @@ const pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type
   } else if (pyslip_type_has(type, state->names.__dlpack__)) {
     fresh.reader = PYSLIP_READER_DLPACK;
   } else {
-    return &pyslip_type_none;  // not cached: it may be taught later
+    return &state->no_type;  // not cached: it may be taught later
   }
   uintptr_t address = (uintptr_t)type;
   pyslip_type_t *entry = &state->types[(address >> 4 ^ address >> 10) % PYSLIP_TYPES];
@@ -143,8 +170,7 @@ bool pyslip_is_tensor(pyslip_state_t *state, PyObject *object) {
   return pyslip_type_find(state, Py_TYPE(object))->reader != PYSLIP_READER_NONE;
 }
 
-// --- readers
-// -----------------------------------------------------------------------------------------------------------------------------------
+// --- readers ---------------------------------------------------------------------------------------------------------------------------
 
 static slip_dtype_t pyslip_buffer_dtype(const char *format, Py_ssize_t itemsize) {
   static const slip_dtype_t ints[] = {0, SLIP_DTYPE_I8, SLIP_DTYPE_I16, 0, SLIP_DTYPE_I32, 0, 0, 0, SLIP_DTYPE_I64};
@@ -309,7 +335,7 @@ static bool pyslip_read_asks(pyslip_state_t *state, const pyslip_place_t *place,
   if (type->asks & PYSLIP_ASK_FAKE)
     return pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT,
                          "expects a tensor with storage, got a %R, which has none; call through slipstream.torch when tracing", type->type);
-  if (type->asks & PYSLIP_ASK_GRAD) {
+  if ((type->asks & PYSLIP_ASK_GRAD) && (!type->grad_mode || type->grad_mode())) {
     PyObject *answer = PyObject_GetAttr(object, state->names.requires_grad);
     if (!answer) return false;
     if (answer != Py_False && PyObject_IsTrue(answer) != 0) *flags |= SLIP_TENSOR_REQUIRES_GRAD;
@@ -327,16 +353,43 @@ static bool pyslip_read_asks(pyslip_state_t *state, const pyslip_place_t *place,
   return true;
 }
 
-static bool pyslip_read_exchange(pyslip_state_t *state, const pyslip_place_t *place, const pyslip_type_t *type, PyObject *object,
-                                 uint32_t bits, slip_tensor_t *out, pyslip_kept_t *kept) {
+// The usual tensor: on the host, complete, of a dtype that was seen with this type before. Leaves the checks to slip_frame_initialize(),
+// which validates every descriptor; false: to be read by slip_tensor_from_dlpack(), which tells what is wrong.
+static bool pyslip_read_plain(pyslip_type_t *type, const slip_dl_tensor_t *view, slip_tensor_t *out) {
+  uint32_t key = (uint32_t)view->dtype.code << 24 | (uint32_t)view->dtype.bits << 16 | view->dtype.lanes;
+  if (view->device.device_type != 1 || !view->data || !view->shape || !view->strides || (uint32_t)view->ndim > SLIP_MAX_RANK) return false;
+  if (__builtin_expect(key != type->dl_key, 0)) {
+    type->dl_dtype = slip_dtype_from_dlpack(view->dtype.code, view->dtype.bits, view->dtype.lanes);
+    type->dl_key = key;
+  }
+  if (type->dl_dtype == SLIP_DTYPE_NONE) return false;
+  memset(out, 0, sizeof(*out));
+  out->struct_size = (uint32_t)sizeof(*out);
+  out->dtype = type->dl_dtype;
+  out->rank = (uint8_t)view->ndim;
+  out->format = SLIP_FORMAT_ND;
+  out->data = view->data;
+  out->byte_offset = view->byte_offset;
+  out->device = slip_device_cpu();
+  for (int32_t i = 0; i < view->ndim; ++i) {
+    out->dims[i] = view->shape[i];
+    out->strides[i] = view->strides[i];
+  }
+  return true;
+}
+
+static bool pyslip_read_exchange(pyslip_state_t *state, const pyslip_place_t *place, pyslip_type_t *type, PyObject *object, uint32_t bits,
+                                 slip_tensor_t *out, pyslip_kept_t *kept) {
   const pyslip_exchange_t *exchange = type->exchange;
   uint8_t flags = 0;
   if (type->asks && !pyslip_read_asks(state, place, type, object, &flags)) return false;
   if (!(bits & PYSLIP_READ_OWN) && exchange->tensor_from_object) {
     slip_dl_tensor_t view;
     if (exchange->tensor_from_object(object, &view) != 0) return pyslip_refuse_because(state, place, "it cannot be described");
-    slip_status_t status = slip_tensor_from_dlpack(&view, 0, out);
-    if (__builtin_expect(!slip_status_is_ok(status), 0)) return pyslip_refuse_status(state, place, status);
+    if (!pyslip_read_plain(type, &view, out)) {
+      slip_status_t status = slip_tensor_from_dlpack(&view, 0, out);
+      if (__builtin_expect(!slip_status_is_ok(status), 0)) return pyslip_refuse_status(state, place, status);
+    }
   } else {
     slip_dl_managed_t *managed = NULL;
     if (exchange->managed_from_object(object, &managed) != 0 || !managed)
@@ -349,7 +402,7 @@ static bool pyslip_read_exchange(pyslip_state_t *state, const pyslip_place_t *pl
 
 bool pyslip_read_tensor(pyslip_state_t *state, const pyslip_place_t *place, PyObject *object, uint32_t bits, slip_tensor_t *out,
                         pyslip_kept_t *kept) {
-  const pyslip_type_t *type = pyslip_type_find(state, Py_TYPE(object));
+  pyslip_type_t *type = pyslip_type_find(state, Py_TYPE(object));
   kept->kind = PYSLIP_KEPT_NOTHING;
   switch (type->reader) {
     case PYSLIP_READER_EXCHANGE:

@@ -2,25 +2,21 @@
 // Python values become scalars of the declared dtype. Nothing is converted that would not survive: no int for a bool or the other way
 // round, no float for an int (3.0 too), nothing out of range. Values in a typed box of ctypes must be of the very dtype; NumPy's scalars
 // count by their kind.
-#include <stdio.h>
-
 #include "read.h"
 
 void *pyslip_refuse_status(pyslip_state_t *state, const pyslip_place_t *place, slip_status_t status) {
-  if (!place) return pyslip_raise(state, status);
-  return pyslip_raise(state, slip_status_annotate(status, "%s: parameter %u '%s' (%s)", place->callable, (unsigned)place->index,
-                                                  place->param, pyslip_direction_name(place->direction)));
+  slip_code_t code = slip_status_code(status);
+  if (!place || code == SLIP_CODE_OUT_OF_MEMORY) return pyslip_raise(state, status);
+  // The place leads, as in every other refusal.
+  slip_status_t placed =
+      slip_status_make(code, slip_status_platform_code(status), __FILE__, __LINE__, "%s: parameter %u '%s' (%s): %s", place->callable,
+                       (unsigned)place->index, place->param, pyslip_direction_name(place->direction), slip_status_message(status));
+  slip_status_free(status);
+  return pyslip_raise(state, placed);
 }
 
 static bool pyslip_scalar_done(pyslip_state_t *state, const pyslip_place_t *place, slip_status_t status) {
-  if (__builtin_expect(slip_status_is_ok(status), 1)) return true;
-  // The sentence leads, as in every other refusal.
-  char text[512];
-  snprintf(text, sizeof(text), "%s", slip_status_message(status));
-  slip_code_t code = slip_status_code(status);
-  slip_status_free(status);
-  if (code != SLIP_CODE_INVALID_ARGUMENT || !text[0]) return pyslip_raise(state, slip_status_from_code(code)) != NULL;
-  return pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "%s", text) != NULL;
+  return __builtin_expect(slip_status_is_ok(status), 1) || pyslip_refuse_status(state, place, status) != NULL;
 }
 
 static bool pyslip_scalar_wrong(pyslip_state_t *state, const pyslip_place_t *place, slip_dtype_t dtype, PyObject *object,
@@ -56,6 +52,9 @@ static bool pyslip_scalar_float(pyslip_state_t *state, const pyslip_place_t *pla
                                 slip_scalar_t *out) {
   double value = PyFloat_AsDouble(object);
   if (value == -1.0 && PyErr_Occurred()) return false;
+  if (__builtin_expect(slip_dtype_kind(dtype) != SLIP_DTYPE_KIND_FLOAT, 0))
+    return pyslip_scalar_wrong(state, place, dtype, object,
+                               dtype == SLIP_DTYPE_BOOL ? "pass True or False" : "a float is not cut to an integer here; pass int(value)");
   return pyslip_scalar_done(state, place, slip_scalar_from_f64(dtype, value, out));
 }
 
