@@ -176,7 +176,7 @@ class Operator:
             if any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
                 return self._function.apply(*args)
         if torch.compiler.is_compiling():
-            self.op(*args)
+            self.op(*self._registered.pack(args))
         else:
             self._run(args)
         return self._registered.aliases(args)
@@ -194,7 +194,7 @@ class Operator:
         if len(args) == len(self._names):
             args = self._strict(args)
         try:
-            self.op(*args)
+            self.op(*self._registered.pack(args))
         except _core.SlipError:
             raise
         except RuntimeError:
@@ -224,7 +224,7 @@ def _autograd_function(operator: Operator, backward: Callable):
     class Function(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *args):
-            operator.op(*args)
+            operator.op(*operator._registered.pack(args))
             ctx.mark_dirty(*(args[i] for i in written))
             ctx.save_for_backward(*(a for a in args if isinstance(a, torch.Tensor)))
             ctx.scalars = tuple(None if isinstance(a, torch.Tensor) else a for a in args)
@@ -269,7 +269,7 @@ def _refuse_grad(operator: Operator):
 
     def autograd(*args):
         if torch.is_grad_enabled():
-            for index, value in enumerate(args):
+            for index, value in enumerate(operator._registered.unpack(args)):
                 if isinstance(value, torch.Tensor) and value.requires_grad:
                     raise errors.invalid(f"{operator.name}: parameter {index} '{params[index].name}' ({params[index].direction}): the tensor requires grad and autograd is on, but the operator "
                                          "has no derivative; call it under torch.no_grad(), detach, or name backward= when registering")
@@ -286,7 +286,7 @@ def _interpreted(operator: Operator, type: str):
         found = operator._kernels.get(type)
         if found is None:
             raise errors.invalid_state(f"{operator.name}: called after close; load the artifact again")
-        operator._call.bind(*args, device=found.device, _kernel=found).launch()
+        operator._call.bind(*operator._registered.unpack(args), device=found.device, _kernel=found).launch()
 
     return kernel
 
@@ -299,7 +299,8 @@ def _implement(operator: Operator, artifact, device: torch.device, callable, gat
         _torch.forget(old.handle)
     number, handle = -1, None
     if _attach() and not any(p.layout == "nz" for p in operator._registered._params) and device.type not in operator._python_keys:
-        number = _torch.create(gate, callable.context.handle, callable.id, callable.signature.handle, operator.name, adapter.stream, adapter.platform, adapter.hold, adapter.ask,
+        number = _torch.create(gate, callable.context.handle, callable.id, callable.signature.handle, operator.name, adapter.stream, adapter.platform, adapter.hold, *operator._registered.packed,
+                               adapter.ask,
                                (callable, callable.context, callable.signature, artifact, adapter))
     if number >= 0:
         handle = _torch.implement(number, space, plain, adapter.key)

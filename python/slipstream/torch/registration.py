@@ -14,6 +14,7 @@ from .signature import DTYPES
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # Words that PyTorch's schema parser, or a Python caller by name, trips over.
 _RESERVED = frozenset(keyword.kwlist) | {"Tensor", "Scalar", "int", "float", "bool", "str", "SymInt", "Device", "Layout", "Generator"}
+_MAX_ARGUMENTS = 64  # of a schema in PyTorch
 _SCALARS = {"bool": "bool", "f16": "float", "bf16": "float", "f32": "float", "f64": "float"}
 
 
@@ -45,6 +46,8 @@ class RegistrationSignature:
     The operator mutates its OUT and INOUT tensors and returns nothing: PyTorch's functionalisation understands exactly this. Refused (InvalidArgumentError, UnsupportedError): unsigned
     64-bit scalars, which a schema's int cannot hold; operators without a tensor, or without one that is written; names that a schema cannot say; return aliases that are not written.
 
+    PyTorch's schemas have at most 64 arguments. Above that the longest run of input tensors becomes one list, ``Tensor[] inputs``; an Operator and fake() still take them one by one.
+
     :param signature: a slipstream.Signature, an Artifact, or the signature's text.
     """
 
@@ -56,6 +59,30 @@ class RegistrationSignature:
         self._returns = tuple(self.signature.returns)
         self._check()
         self._name = "fake"
+        self.packed = self._longest_run() if len(self._params) > _MAX_ARGUMENTS else (0, 0)  # (first, count)
+        if len(self._params) - max(0, self.packed[1] - 1) > _MAX_ARGUMENTS:
+            raise errors.unsupported(f"the operator has {len(self._params)} parameters; PyTorch takes {_MAX_ARGUMENTS}, and one run of inputs as a list; put the inputs side by side")
+
+    def _longest_run(self):
+        best, start = (0, 0), None
+        for index, param in enumerate(self._params + (None,)):
+            if param is not None and param.direction == "in":
+                start = index if start is None else start
+            else:
+                if start is not None and index - start > best[1]:
+                    best = (start, index - start)
+                start = None
+        return best
+
+    def pack(self, args) -> tuple:
+        """The arguments as the schema has them, from one a parameter."""
+        first, count = self.packed
+        return args[:first] + (list(args[first:first + count]),) + args[first + count:] if count else args
+
+    def unpack(self, args) -> tuple:
+        """One argument a parameter, from those of the schema."""
+        first, count = self.packed
+        return args[:first] + tuple(args[first]) + args[first + 1:] if count else args
 
     def _check(self):
         seen = set()
@@ -81,8 +108,13 @@ class RegistrationSignature:
     def schema(self) -> str:
         """The schema without the operator's name: ``(Tensor x, Tensor(a1!) y, float a) -> ()``."""
         parts = []
+        first, count = self.packed
         for index, param in enumerate(self._params):
-            if param.shape is None:
+            if first <= index < first + count:
+                if index == first:
+                    taken = {p.name for p in self._params}
+                    parts.append("Tensor[] " + next(n for n in ("inputs", "input_list", "inputs_") if n not in taken))
+            elif param.shape is None:
                 parts.append(f"{_SCALARS.get(param.dtype, 'SymInt')} {param.name}")
             else:
                 parts.append(f"Tensor{f'(a{index}!)' if param.direction != 'in' else ''} {param.name}")
@@ -174,7 +206,7 @@ class RegistrationSignature:
         signature._name = qualified
 
         def fake(*args):
-            signature.fake(*args)
+            signature.fake(*signature.unpack(args))
 
         registrar(qualified, fake, lib=library)
 

@@ -76,10 +76,11 @@ static slip_status_t slip__torch_ask(void *user, int32_t device, int32_t *out_cu
 static PyObject *slip__torch_create(PyObject *module, PyObject *arguments) {
   unsigned long long gate, context, signature;
   const char *name, *platform;
-  int id, stream, hold;
+  int id, stream, hold, packed_first, packed_count;
   PyObject *ask, *keep;
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "KKiKsispOO", &gate, &context, &id, &signature, &name, &stream, &platform, &hold, &ask, &keep))
+  if (!PyArg_ParseTuple(arguments, "KKiKsispiiOO", &gate, &context, &id, &signature, &name, &stream, &platform, &hold, &packed_first,
+                        &packed_count, &ask, &keep))
     return NULL;
   const slip__torch_op_options_t options = {.gate = (slip__torch_gate_t *)(uintptr_t)gate,
                                             .context = (slip_context_t *)(uintptr_t)context,
@@ -89,6 +90,8 @@ static PyObject *slip__torch_create(PyObject *module, PyObject *arguments) {
                                             .stream = stream,
                                             .privateuse1 = slip_platform_from_name(platform),
                                             .hold = hold != 0,
+                                            .packed_first = packed_first,
+                                            .packed_count = packed_count,
                                             .ask = slip__torch_ask,
                                             .user = ask};
   const int32_t op = slip__torch_op_create(&options);
@@ -164,7 +167,8 @@ static PyMethodDef slip__torch_methods[] = {
     {"abi", slip__torch_abi, METH_NOARGS, "abi(): PyTorch's ABI version, major << 56 | minor << 48; 0 before attach()."},
     {"believe", slip__torch_believe, METH_O, "believe(answer): whether the probe answered rightly; returns what will be done."},
     {"create", slip__torch_create, METH_VARARGS,
-     "create(gate, context, id, signature, name, stream, platform, hold, ask, keep): the number of a new operator, -1 if there is no more "
+     "create(gate, context, id, signature, name, stream, platform, hold, packed first, packed count, ask, keep): the number of a new "
+     "operator, -1 if there is no more "
      "room."},
     {"gate", slip__torch_gate, METH_NOARGS, "gate(): a new gate, for the calls on one context."},
     {"shut", slip__torch_shut, METH_O, "shut(gate): refuses calls from now on and waits for those that run."},

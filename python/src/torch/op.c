@@ -8,6 +8,7 @@
 
 typedef struct slip__torch_op_t {
   uint32_t param_count;
+  uint32_t slot_count;  // arguments of the schema: param_count, or less by what a list takes together
   slip_device_t device;
   slip__torch_op_options_t options;
   char name[128];
@@ -203,19 +204,60 @@ static slip_status_t slip__torch_op_enter(const slip__torch_op_t *op, const uint
   return status;
 }
 
+// Runs a call whose arguments lie in |flat|, one a parameter, and gives up the tensors in it.
+static slip_status_t slip__torch_op_consume(const slip__torch_op_t *op, const uint64_t *flat) {
+  bool owned = true;
+  slip_status_t status = slip__torch_op_enter(op, flat, &owned);
+  for (size_t i = 0; owned && i < op->param_count; ++i) {
+    if (slip_signature_param(op->options.signature, i)->direction != SLIP_DIRECTION_SCALAR) {
+      slip__torch_shim.aoti_torch_delete_tensor_object(slip__torch_stack_tensor(flat, i));
+    }
+  }
+  return status;
+}
+
+// The same for an operator with a tensor list: takes the list apart, whose elements are then ours.
+static slip_status_t slip__torch_op_unpack(const slip__torch_op_t *op, const uint64_t *stack) {
+  const slip__torch_shim_t *shim = &slip__torch_shim;
+  uint64_t flat[SLIP_ENTRY_MAX_TENSORS + SLIP_ENTRY_MAX_SCALARS];
+  const size_t first = (size_t)op->options.packed_first, count = (size_t)op->options.packed_count;
+  slip__torch_list_t list;
+  size_t size = 0;
+  memcpy(&list, &stack[first], sizeof(list));
+  int32_t wrong = shim->torch_list_size(list, &size);
+  for (size_t i = 0; i < size && i < count && !wrong; ++i) wrong = shim->torch_list_get_item(list, i, &flat[first + i]);
+  if (!wrong && size == count) {
+    for (size_t i = 0; i < first; ++i) flat[i] = stack[i];
+    for (size_t i = first + count; i < op->param_count; ++i) flat[i] = stack[i - count + 1];
+    shim->torch_delete_list(list);
+    return slip__torch_op_consume(op, flat);
+  }
+  // Refused: whatever came is still ours to give back.
+  for (size_t i = 0; i < size; ++i) {
+    uint64_t item;
+    if (shim->torch_list_get_item(list, i, &item) == 0) shim->aoti_torch_delete_tensor_object(slip__torch_stack_tensor(&item, 0));
+  }
+  shim->torch_delete_list(list);
+  for (size_t i = 0; i < op->param_count; ++i) {
+    const bool listed = i >= first && i < first + count;
+    if (!listed && slip_signature_param(op->options.signature, i)->direction != SLIP_DIRECTION_SCALAR) {
+      shim->aoti_torch_delete_tensor_object(slip__torch_stack_tensor(stack, i < first ? i : i - count + 1));
+    }
+  }
+  return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "%s: the list of inputs has %zu tensors, expected %zu; pass one for each parameter",
+                     op->name, size, count);
+}
+
 // The callee owns what is on the stack. A failure leaves as the C++ exception that the shim throws for us, when nothing is held any more;
 // it passes through this frame, which therefore has unwind tables (-fexceptions) and no cleanup.
 static void slip__torch_op_run(int32_t index, uint64_t *stack, uint64_t input_count) {
   const slip__torch_op_t *op = &slip__torch_ops[index];
-  bool owned = true;
-  slip_status_t status = input_count == op->param_count
-                             ? slip__torch_op_enter(op, stack, &owned)
-                             : SLIP_STATUS(SLIP_CODE_INTERNAL, "%s: PyTorch passes %" PRIu64 " arguments, expected %" PRIu32, op->name,
-                                           input_count, op->param_count);
-  for (size_t i = 0; owned && i < op->param_count && i < input_count; ++i) {
-    if (slip_signature_param(op->options.signature, i)->direction != SLIP_DIRECTION_SCALAR) {
-      slip__torch_shim.aoti_torch_delete_tensor_object(slip__torch_stack_tensor(stack, i));
-    }
+  slip_status_t status;
+  if (__builtin_expect(input_count != op->slot_count, 0)) {  // PyTorch checks it; were it ever wrong, a leak is better than a guess
+    status = SLIP_STATUS(SLIP_CODE_INTERNAL, "%s: PyTorch passes %" PRIu64 " arguments, expected %" PRIu32, op->name, input_count,
+                         op->slot_count);
+  } else {
+    status = op->options.packed_count ? slip__torch_op_unpack(op, stack) : slip__torch_op_consume(op, stack);
   }
   if (__builtin_expect(slip_status_is_ok(status), 1)) return;
   slip__torch_failure_set(status);
@@ -237,8 +279,10 @@ static void slip__torch_op_run(int32_t index, uint64_t *stack, uint64_t input_co
   SLIP_TORCH_16(X, 2)                                                                                                     \
   SLIP_TORCH_16(X, 3)                                                                                                     \
   SLIP_TORCH_16(X, 4)                                                                                                     \
-  SLIP_TORCH_16(X, 5) SLIP_TORCH_16(X, 6) SLIP_TORCH_16(X, 7) SLIP_TORCH_16(X, 8) SLIP_TORCH_16(X, 9) SLIP_TORCH_16(X, A) \
-      SLIP_TORCH_16(X, B) SLIP_TORCH_16(X, C) SLIP_TORCH_16(X, D) SLIP_TORCH_16(X, E) SLIP_TORCH_16(X, F)
+  SLIP_TORCH_16(X, 5)                                                                                                     \
+  SLIP_TORCH_16(X, 6)                                                                                                     \
+  SLIP_TORCH_16(X, 7) SLIP_TORCH_16(X, 8) SLIP_TORCH_16(X, 9) SLIP_TORCH_16(X, A) SLIP_TORCH_16(X, B) SLIP_TORCH_16(X, C) \
+      SLIP_TORCH_16(X, D) SLIP_TORCH_16(X, E) SLIP_TORCH_16(X, F)
 SLIP_TORCH_256(SLIP_TORCH_ENTRY)
 static const slip__torch_kernel_t slip__torch_entries[SLIP_TORCH_OPS] = {SLIP_TORCH_256(SLIP_TORCH_NAME)};
 
@@ -247,12 +291,18 @@ slip__torch_kernel_t slip__torch_op_kernel(int32_t op) {
 }
 
 int32_t slip__torch_op_create(const slip__torch_op_options_t *options) {
-  if (slip__torch_op_count == SLIP_TORCH_OPS) return -1;
+  const size_t count = slip_signature_param_count(options->signature);
+  if (slip__torch_op_count == SLIP_TORCH_OPS || count > SLIP_ENTRY_MAX_TENSORS + SLIP_ENTRY_MAX_SCALARS) return -1;
+  if (options->packed_count &&
+      (!slip__torch_shim.torch_list_size || !slip__torch_shim.torch_list_get_item || !slip__torch_shim.torch_delete_list)) {
+    return -1;
+  }
   slip__torch_op_t *op = &slip__torch_ops[slip__torch_op_count];
   op->options = *options;
   strncpy(op->name, options->name, sizeof(op->name) - 1);
   op->options.name = op->name;
-  op->param_count = (uint32_t)slip_signature_param_count(options->signature);
+  op->param_count = (uint32_t)count;
+  op->slot_count = options->packed_count ? op->param_count - (uint32_t)options->packed_count + 1 : op->param_count;
   op->device = slip_context_device(options->context);
   return slip__torch_op_count++;
 }

@@ -54,6 +54,8 @@ typedef struct slip__torch_op_options_t {
   int32_t id;
   int32_t stream;        // slip__torch_stream_e
   uint16_t privateuse1;  // slip_platform_e that PyTorch's PrivateUse1 device stands for here
+  int32_t packed_first;  // the parameters that PyTorch passes as one list, from here ...
+  int32_t packed_count;  // ... so many; 0: none
   bool hold;             // keep the tensors until the device is done with them: for memory whose release is not ordered by the stream
   // SLIP_TORCH_STREAM_ASKED: the current device and stream. May take the GIL; called with no lock held, and after all other checks.
   slip_status_t (*ask)(void *user, int32_t device, int32_t *out_current, slip_stream_t *out_stream);
@@ -66,7 +68,8 @@ typedef struct slip__torch_op_options_t {
 slip_status_t slip__torch_tensor_read(slip__torch_tensor_t handle, bool grad, uint16_t privateuse1, const char *name, size_t index,
                                       const slip_param_t *param, slip_tensor_t *out) SLIP_MUST_USE;
 
-// Takes a place; returns its number, or -1 if all are taken. Copies |options| and its name. Under the GIL.
+// Takes a place; returns its number, or -1 if all are taken or this PyTorch cannot pass what the operator wants. Copies |options| and its
+// name. Under the GIL.
 int32_t slip__torch_op_create(const slip__torch_op_options_t *options);
 // The function that PyTorch calls for |op|.
 slip__torch_kernel_t slip__torch_op_kernel(int32_t op);

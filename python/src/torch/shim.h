@@ -7,10 +7,12 @@
 #define SLIPSTREAM_PYTHON_TORCH_SHIM_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct slip__torch_tensor_s *slip__torch_tensor_t;    // AtenTensorHandle
 typedef struct slip__torch_library_s *slip__torch_library_t;  // TorchLibraryHandle
+typedef struct slip__torch_list_s *slip__torch_list_t;        // StableListHandle
 typedef void (*slip__torch_kernel_t)(uint64_t *stack, uint64_t input_count, uint64_t output_count);
 
 // X(result, name, parameters): since 2.9. Functions that return int32_t give 0 on success.
@@ -46,8 +48,12 @@ typedef void (*slip__torch_kernel_t)(uint64_t *stack, uint64_t input_count, uint
 //   aoti_torch_get_current_cuda_stream    CUDA builds; in libtorch_cuda
 //   _ZNK3c1010TensorImpl13requires_gradEv c10::TensorImpl::requires_grad() const, of libc10. Not of the stable ABI, so it is believed only
 //                                         after slip__torch_op_probe() has answered rightly for known tensors
+//   torch_list_...                        2.10; needed for operators with a tensor list
 #define SLIP_TORCH_OPTIONAL(X)                                                                          \
   X(int32_t, torch_library_impl, (slip__torch_library_t, const char *, slip__torch_kernel_t, uint64_t)) \
+  X(int32_t, torch_list_size, (slip__torch_list_t, size_t *))                                           \
+  X(int32_t, torch_list_get_item, (slip__torch_list_t, size_t, uint64_t *))                             \
+  X(int32_t, torch_delete_list, (slip__torch_list_t))                                                   \
   X(int32_t, aoti_torch_get_current_cuda_stream, (int32_t, void **))                                    \
   X(bool, _ZNK3c1010TensorImpl13requires_gradEv, (const void *))
 

@@ -164,3 +164,39 @@ def test_the_interpreter_goes_on_while_an_operator_runs(context, tmp_path):
     flag.fill_(2)
     thread.join(60)
     assert seen.item() == 2
+
+
+def test_more_inputs_than_a_schema_has_room_for(context, tmp_path):
+    """PyTorch's schemas have 64 arguments: the inputs become a list."""
+    count = 70
+    (tmp_path / "crowd.json").write_text(
+        '{"slip": 1, "name": "crowd", "contract": "kernel", "entry": {"name": "crowd", "symbol": "crowd_orchestrate", "signature": "(inout y: f32[N], a: f32, in %s, out z: f32[N]) -> (z, y)"}, '
+        '"kernels": [{"name": "gain", "signature": "(in x: f32[N], inout y: f32[N], a: f32)"}, {"name": "copy", "signature": "(in y: f32[N], out z: f32[N])"}], "sources": ["crowd.c"]}'
+        % ", ".join(f"x{i}: f32[N]" for i in range(count)), encoding="utf-8")
+    (tmp_path / "crowd.c").write_text(
+        '#include "slip_program.h"\n'
+        "void crowd_orchestrate(slip_orch_t *o, const slip_oargs_t *args) {\n  slip_task_builder_t task;\n"
+        f"  for (int i = 1; i <= {count}; ++i) {{\n    slip_task_begin(&task, SLIP_KERNEL_gain, 1);\n    slip_task_in(&task, &args->tensors[i]);\n"
+        "    slip_task_inout(&task, &args->tensors[0]);\n    slip_task_scalar(&task, args->scalars[0]);\n    slip_task_submit(o, &task);\n  }\n"
+        f"  slip_task_begin(&task, SLIP_KERNEL_copy, 1);\n  slip_task_in(&task, &args->tensors[0]);\n  slip_task_out_existing(&task, &args->tensors[{count + 1}]);\n"
+        "  slip_task_submit(o, &task);\n}\n"
+        "void gain(const slip_kargs_t *args, slip_block_t block) {\n  (void)block;\n  const float *x = args->tensors[0].data;\n  float *y = args->tensors[1].data;\n"
+        "  for (int64_t i = 0; i < args->tensors[0].dims[0]; ++i) y[i] += x[i] * slip_bits_as_f32(args->scalars[0]);\n}\n"
+        "void copy(const slip_kargs_t *args, slip_block_t block) {\n  (void)block;\n  const float *y = args->tensors[0].data;\n  float *z = args->tensors[1].data;\n"
+        "  for (int64_t i = 0; i < args->tensors[0].dims[0]; ++i) z[i] = y[i];\n}\n", encoding="utf-8")
+    slipstream.compile(str(tmp_path / "crowd.json"), str(tmp_path / "crowd.slipc"))
+    crowd = slip_torch.load(tmp_path / "crowd.slipc", "slip_test")
+    assert crowd.schema == "slip_test::crowd(Tensor(a0!) y, float a, Tensor[] inputs, Tensor(a72!) z) -> ()"
+    assert crowd._kernels["cpu"].op >= 0
+    inputs, y, z = [torch.full((3,), float(i)) for i in range(count)], torch.zeros(3), torch.zeros(3)
+    result = crowd(y, 2.0, *inputs, z)
+    assert result[0] is z and result[1] is y and z.tolist() == y.tolist() == [2.0 * sum(range(count))] * 3
+    torch.ops.slip_test.crowd(y, -2.0, inputs, z)
+    assert z.tolist() == [0.0] * 3
+    with pytest.raises(RuntimeError, match="list of inputs has 69 tensors, expected 70"):
+        torch.ops.slip_test.crowd(y, 1.0, inputs[1:], z)
+    with pytest.raises(slipstream.InvalidArgumentError, match="parameter 5 'x3'"):
+        crowd(y, 1.0, *inputs[:3], torch.zeros(4), *inputs[4:], z)
+    crowd.frame(y, 1.0, *inputs, z).launch()
+    assert z.tolist() == [float(sum(range(count)))] * 3
+    assert set(torch.library.opcheck(crowd.op, (y, 1.0, inputs, z)).values()) == {"SUCCESS"}
