@@ -62,12 +62,30 @@ def tvm_function(folder):
     return tvm_ffi.load_module(library).nothing
 
 
+def torch_makers():
+    """Tensors of PyTorch where it is installed; with autograd off each is asked one question less."""
+    try:
+        import torch
+    except ImportError:
+        return {}
+    return {"torch": lambda: torch.zeros(COUNT)}
+
+
+def no_grad(meter):
+    import torch
+
+    def run():
+        with torch.no_grad():
+            return meter()
+    return run
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder, slip.kernel.open(single_thread=True) as context:
         foreign, launches, nothing = build_foreign.build(folder), baseline(folder), tvm_function(folder)
         three = context.prepare(programs.make(folder, "three", "(in x: f32[N], y: f32[N], out z: f32[N]) -> (z)", "(void)o; (void)args;"))
         many = context.prepare(programs.many(folder))
-        makers = {"exchange": lambda: foreign.Plain(COUNT), "numpy": lambda: np.zeros(COUNT, np.float32), "tensor": lambda: slip.empty(COUNT)}
+        makers = {"exchange": lambda: foreign.Plain(COUNT), "numpy": lambda: np.zeros(COUNT, np.float32), "tensor": lambda: slip.empty(COUNT), **torch_makers()}
         subjects, meters = {}, {}
         for name, f, tensors, scalars in (("call3", three, 3, 0), ("call19", many, 12, 7)):
             memory = [np.zeros(COUNT, np.float32) for _ in range(tensors)]
@@ -80,6 +98,10 @@ def main():
                 meters[name, kind] = lambda f=f, a=args: loop(f, a)
                 if nothing and kind == "exchange":
                     meters[name, "tvmffi"] = lambda a=args: loop(nothing, a)
+                if kind == "torch":
+                    meters[name, "torch_no_grad"] = no_grad(meters[name, kind])
+                    if nothing:
+                        meters[name, "tvmffi_torch"] = lambda a=args: loop(nothing, a)
         times = {key: [] for key in meters}
         gc.disable()
         for meter in meters.values():
@@ -102,11 +124,18 @@ def main():
         result[name + "_tensor_over_c_ns"] = median[name, "tensor"] - c
         result[name + "_c_ns"] = c
         result[name + "_ns"] = median[name, "exchange"]
-        if (name, "tvmffi") in median:
-            result["tvmffi_%s_ns" % name] = median[name, "tvmffi"]
+        for kind in ("torch", "torch_no_grad"):
+            if (name, kind) in median:
+                result["%s_%s_over_c_ns" % (name, kind)] = median[name, kind] - c
+        for kind in ("tvmffi", "tvmffi_torch"):
+            if (name, kind) in median:
+                result["%s_%s_ns" % (kind, name)] = median[name, kind]
         print("%-7s C %6.0f ns   exchange table %6.0f   Tensor %6.0f   NumPy %6.0f   tvm-ffi, nothing checked %s" % (
             name, c, median[name, "exchange"], median[name, "tensor"], median[name, "numpy"],
             "%6.0f" % median[name, "tvmffi"] if (name, "tvmffi") in median else "not installed"))
+        if (name, "torch") in median:
+            print("        torch.Tensor %6.0f, under no_grad %6.0f; by tvm-ffi %s" % (
+                median[name, "torch"], median[name, "torch_no_grad"], "%6.0f" % median[name, "tvmffi_torch"] if nothing else "not installed"))
     print("RESULT " + " ".join("%s=%.0f" % item for item in result.items()))
 
 

@@ -330,27 +330,31 @@ static bool pyslip_read_buffer(pyslip_state_t *state, const pyslip_place_t *plac
   return pyslip_refuse_because(state, place, "its buffer cannot be had");
 }
 
+// What a framework's tensor is asked: each is a call into Python, which may change the cache that |type| lies in.
 static bool pyslip_read_asks(pyslip_state_t *state, const pyslip_place_t *place, const pyslip_type_t *type, PyObject *object,
                              uint8_t *flags) {
-  if (type->asks & PYSLIP_ASK_FAKE)
+  uint8_t asks = type->asks;
+  PyObject *is_neg = type->is_neg, *answer;
+  bool ok = true;
+  if (asks & PYSLIP_ASK_FAKE)
     return pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT,
                          "expects a tensor with storage, got a %R, which has none; call through slipstream.torch when tracing", type->type);
-  if ((type->asks & PYSLIP_ASK_GRAD) && (!type->grad_mode || type->grad_mode())) {
-    PyObject *answer = PyObject_GetAttr(object, state->names.requires_grad);
-    if (!answer) return false;
-    if (answer != Py_False && PyObject_IsTrue(answer) != 0) *flags |= SLIP_TENSOR_REQUIRES_GRAD;
-    Py_DECREF(answer);
+  if (type->grad_mode && !type->grad_mode()) asks &= (uint8_t)~PYSLIP_ASK_GRAD;
+  Py_XINCREF(is_neg);
+  if (asks & PYSLIP_ASK_GRAD) {
+    answer = PyObject_GetAttr(object, state->names.requires_grad);
+    if (answer && answer != Py_False && PyObject_IsTrue(answer) != 0) *flags |= SLIP_TENSOR_REQUIRES_GRAD;
+    ok = answer != NULL;
+    Py_XDECREF(answer);
   }
-  if (type->asks & PYSLIP_ASK_NEG) {
-    PyObject *is_neg = type->is_neg;
-    Py_INCREF(is_neg);
-    PyObject *answer = PyObject_CallFunctionObjArgs(is_neg, object, NULL);
-    Py_DECREF(is_neg);
-    if (!answer) return false;
-    if (answer != Py_False && PyObject_IsTrue(answer) != 0) *flags |= SLIP_TENSOR_NEG;
-    Py_DECREF(answer);
+  if (ok && is_neg) {
+    answer = PyObject_CallFunctionObjArgs(is_neg, object, NULL);
+    if (answer && answer != Py_False && PyObject_IsTrue(answer) != 0) *flags |= SLIP_TENSOR_NEG;
+    ok = answer != NULL;
+    Py_XDECREF(answer);
   }
-  return true;
+  Py_XDECREF(is_neg);
+  return ok || pyslip_refuse_because(state, place, "it cannot be asked about gradients and negation");
 }
 
 // The usual tensor: on the host, complete, of a dtype that was seen with this type before. Leaves the checks to slip_frame_initialize(),
