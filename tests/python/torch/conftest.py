@@ -19,6 +19,12 @@ import slipstream  # noqa: E402
 import slipstream.torch as slip_torch  # noqa: E402
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter):
+    count = {k: len(terminalreporter.stats.get(k, [])) for k in ("passed", "failed", "error", "skipped", "xfailed", "xpassed")}
+    terminalreporter.write_line(f"\n{count['passed'] + count['xfailed']} passed, {count['failed'] + count['error'] + count['xpassed']} failed, {count['skipped']} skipped")
+
+
 @pytest.fixture(scope="session")
 def artifacts(tmp_path_factory):
     """Paths of the compiled test programs."""
