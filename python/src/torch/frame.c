@@ -8,7 +8,6 @@
 //   physical  None, or a function: object -> dims of the blocked layout; asked for NZ parameters only
 #include "frame.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct slip__torch_frame_t {
@@ -136,8 +135,8 @@ static PyObject *slip__torch_frame_new(PyTypeObject *type, PyObject *arguments, 
     return NULL;
   const Py_ssize_t count = PyTuple_Size(items);
   slip__torch_frame_t *self = (slip__torch_frame_t *)PyType_GenericAlloc(type, 0);
-  slip_arg_t *args = calloc((size_t)count + 1, sizeof(*args));
-  slip_tensor_t *tensors = calloc((size_t)count + 1, sizeof(*tensors));
+  slip_arg_t *args = PyMem_Calloc((size_t)count + 1, sizeof(*args));
+  slip_tensor_t *tensors = PyMem_Calloc((size_t)count + 1, sizeof(*tensors));
   int failed = !self || !args || !tensors;
   if (failed) PyErr_NoMemory();
   for (Py_ssize_t i = 0; i < count && !failed; ++i) {
@@ -164,8 +163,8 @@ static PyObject *slip__torch_frame_new(PyTypeObject *type, PyObject *arguments, 
       failed = 1;
     }
   }
-  free(args);
-  free(tensors);
+  PyMem_Free(args);
+  PyMem_Free(tensors);
   if (!failed) return (PyObject *)self;
   Py_XDECREF((PyObject *)self);
   return NULL;

@@ -2,8 +2,6 @@
 // The module slipstream._torch. Importing it does nothing; PyTorch is touched by attach().
 #include "frame.h"
 
-#include <stdlib.h>
-
 // (code, platform_code, name, text) -> exception; set once by slipstream.torch.
 static PyObject *slip__torch_exception;
 

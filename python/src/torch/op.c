@@ -2,7 +2,7 @@
 #include "op.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,8 +14,19 @@ typedef struct slip__torch_op_t {
   char name[128];
 } slip__torch_op_t;
 
+void *slip__torch_allocate(size_t size_bytes) {
+  slip_allocator_t allocator = slip_allocator_system();
+  void *memory = allocator.control(allocator.self, NULL, 0, size_bytes, sizeof(void *));
+  return memory ? memset(memory, 0, size_bytes) : NULL;
+}
+
+void slip__torch_free(void *memory, size_t size_bytes) {
+  slip_allocator_t allocator = slip_allocator_system();
+  if (memory) allocator.control(allocator.self, memory, size_bytes, 0, sizeof(void *));
+}
+
 slip__torch_gate_t *slip__torch_gate_create(void) {
-  return calloc(1, sizeof(slip__torch_gate_t));
+  return slip__torch_allocate(sizeof(slip__torch_gate_t));
 }
 
 bool slip__torch_gate_enter(slip__torch_gate_t *gate) {
@@ -66,6 +77,7 @@ typedef struct slip__torch_arguments_t {
 
 // Handles that a launch keeps until the device is done with them.
 typedef struct slip__torch_held_t {
+  size_t size_bytes;
   size_t count;
   slip__torch_tensor_t handles[];
 } slip__torch_held_t;
@@ -73,7 +85,7 @@ typedef struct slip__torch_held_t {
 static void slip__torch_held_release(void *user) {
   slip__torch_held_t *held = user;
   for (size_t i = 0; i < held->count; ++i) slip__torch_shim.aoti_torch_delete_tensor_object(held->handles[i]);
-  free(held);
+  slip__torch_free(held, held->size_bytes);
 }
 
 static slip__torch_tensor_t slip__torch_stack_tensor(const uint64_t *stack, size_t index) {
@@ -153,9 +165,10 @@ static slip_status_t slip__torch_op_launch(const slip__torch_op_t *op, const uin
       .struct_size = (uint32_t)sizeof(record), .id = op->options.id, .context = op->options.context, .frame = frame};
   SLIP_RETURN_IF_ERROR(slip__torch_op_stream(op, &record.stream));
   if (op->options.hold) {
-    slip__torch_held_t *held = malloc(sizeof(*held) + op->param_count * sizeof(held->handles[0]));
+    const size_t size = sizeof(slip__torch_held_t) + op->param_count * sizeof(slip__torch_tensor_t);
+    slip__torch_held_t *held = slip__torch_allocate(size);
     if (!held) return slip_status_from_code(SLIP_CODE_OUT_OF_MEMORY);
-    held->count = 0;
+    held->size_bytes = size;
     for (size_t i = 0; i < op->param_count; ++i) {
       if (slip_signature_param(op->options.signature, i)->direction != SLIP_DIRECTION_SCALAR) {
         held->handles[held->count++] = slip__torch_stack_tensor(stack, i);
@@ -186,12 +199,13 @@ static slip_status_t slip__torch_op_call(const slip__torch_op_t *op, const uint6
   slip__torch_arguments_t arguments = {args, tensors};
   if (op->param_count <= SLIP_TORCH_INLINE_PARAMS) return slip__torch_op_frame(op, stack, arguments, inout_owned);
 
-  void *memory = malloc(op->param_count * (sizeof(slip_arg_t) + sizeof(slip_tensor_t)));
+  const size_t size = op->param_count * (sizeof(slip_arg_t) + sizeof(slip_tensor_t));
+  void *memory = slip__torch_allocate(size);
   if (!memory) return slip_status_from_code(SLIP_CODE_OUT_OF_MEMORY);
   arguments.tensors = memory;
   arguments.args = (slip_arg_t *)(void *)(arguments.tensors + op->param_count);
   slip_status_t status = slip__torch_op_frame(op, stack, arguments, inout_owned);
-  free(memory);
+  slip__torch_free(memory, size);
   return status;
 }
 
@@ -281,8 +295,9 @@ static void slip__torch_op_run(int32_t index, uint64_t *stack, uint64_t input_co
   SLIP_TORCH_16(X, 4)                                                                                                     \
   SLIP_TORCH_16(X, 5)                                                                                                     \
   SLIP_TORCH_16(X, 6)                                                                                                     \
-  SLIP_TORCH_16(X, 7) SLIP_TORCH_16(X, 8) SLIP_TORCH_16(X, 9) SLIP_TORCH_16(X, A) SLIP_TORCH_16(X, B) SLIP_TORCH_16(X, C) \
-      SLIP_TORCH_16(X, D) SLIP_TORCH_16(X, E) SLIP_TORCH_16(X, F)
+  SLIP_TORCH_16(X, 7)                                                                                                     \
+  SLIP_TORCH_16(X, 8) SLIP_TORCH_16(X, 9) SLIP_TORCH_16(X, A) SLIP_TORCH_16(X, B) SLIP_TORCH_16(X, C) SLIP_TORCH_16(X, D) \
+      SLIP_TORCH_16(X, E) SLIP_TORCH_16(X, F)
 SLIP_TORCH_256(SLIP_TORCH_ENTRY)
 static const slip__torch_kernel_t slip__torch_entries[SLIP_TORCH_OPS] = {SLIP_TORCH_256(SLIP_TORCH_NAME)};
 
@@ -299,7 +314,7 @@ int32_t slip__torch_op_create(const slip__torch_op_options_t *options) {
   }
   slip__torch_op_t *op = &slip__torch_ops[slip__torch_op_count];
   op->options = *options;
-  strncpy(op->name, options->name, sizeof(op->name) - 1);
+  snprintf(op->name, sizeof(op->name), "%s", options->name);
   op->options.name = op->name;
   op->param_count = (uint32_t)count;
   op->slot_count = options->packed_count ? op->param_count - (uint32_t)options->packed_count + 1 : op->param_count;

@@ -32,6 +32,10 @@ typedef struct slip__torch_gate_t {
   _Atomic uint32_t shut;
 } slip__torch_gate_t;
 
+// Zeroed memory by the system's allocator; usable without the GIL. NULL when memory is short.
+void *slip__torch_allocate(size_t size_bytes);
+void slip__torch_free(void *memory, size_t size_bytes);
+
 // A new open gate; NULL when memory is short. Never freed.
 slip__torch_gate_t *slip__torch_gate_create(void);
 // True: leave must follow.
