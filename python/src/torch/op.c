@@ -287,17 +287,18 @@ static void slip__torch_op_run(int32_t index, uint64_t *stack, uint64_t input_co
 #define SLIP_TORCH_NAME(n) slip__torch_entry_##n,
 #define SLIP_TORCH_16(X, h) \
   X(h##0) X(h##1) X(h##2) X(h##3) X(h##4) X(h##5) X(h##6) X(h##7) X(h##8) X(h##9) X(h##A) X(h##B) X(h##C) X(h##D) X(h##E) X(h##F)
-#define SLIP_TORCH_256(X)                                                                                                 \
-  SLIP_TORCH_16(X, 0)                                                                                                     \
-  SLIP_TORCH_16(X, 1)                                                                                                     \
-  SLIP_TORCH_16(X, 2)                                                                                                     \
-  SLIP_TORCH_16(X, 3)                                                                                                     \
-  SLIP_TORCH_16(X, 4)                                                                                                     \
-  SLIP_TORCH_16(X, 5)                                                                                                     \
-  SLIP_TORCH_16(X, 6)                                                                                                     \
-  SLIP_TORCH_16(X, 7)                                                                                                     \
-  SLIP_TORCH_16(X, 8) SLIP_TORCH_16(X, 9) SLIP_TORCH_16(X, A) SLIP_TORCH_16(X, B) SLIP_TORCH_16(X, C) SLIP_TORCH_16(X, D) \
-      SLIP_TORCH_16(X, E) SLIP_TORCH_16(X, F)
+#define SLIP_TORCH_256(X) \
+  SLIP_TORCH_16(X, 0)     \
+  SLIP_TORCH_16(X, 1)     \
+  SLIP_TORCH_16(X, 2)     \
+  SLIP_TORCH_16(X, 3)     \
+  SLIP_TORCH_16(X, 4)     \
+  SLIP_TORCH_16(X, 5)     \
+  SLIP_TORCH_16(X, 6)     \
+  SLIP_TORCH_16(X, 7)     \
+  SLIP_TORCH_16(X, 8)     \
+  SLIP_TORCH_16(X, 9)     \
+  SLIP_TORCH_16(X, A) SLIP_TORCH_16(X, B) SLIP_TORCH_16(X, C) SLIP_TORCH_16(X, D) SLIP_TORCH_16(X, E) SLIP_TORCH_16(X, F)
 SLIP_TORCH_256(SLIP_TORCH_ENTRY)
 static const slip__torch_kernel_t slip__torch_entries[SLIP_TORCH_OPS] = {SLIP_TORCH_256(SLIP_TORCH_NAME)};
 
