@@ -15,6 +15,7 @@ _lock = threading.RLock()
 _contexts: Dict[str, Any] = {}  # "cpu:0" -> (Context, options)
 _anchors: list = []  # what running calls may still use: never given back (python/src/torch/op.h)
 _operators: Dict[str, "Operator"] = {}
+_is_compiling = torch.compiler.is_compiling
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _attached: Optional[bool] = None  # None: not tried; False: this PyTorch has no shim that fits
 
@@ -148,6 +149,7 @@ class Operator:
         self._call = signature.CallSignature(self.signature, name)
         self._kernels: Dict[str, _Kernel] = {}
         self._python_keys: set = set()
+        self._single = registered._returns[0] if len(registered._returns) == 1 else None
         exact = {"bool": bool, "f16": float, "bf16": float, "f32": float, "f64": float}
         self._scalars = tuple((i, exact.get(p.dtype, int)) for i, p in enumerate(registered._params) if p.shape is None)
         self._function = _autograd_function(self, backward) if backward is not None else None
@@ -175,11 +177,11 @@ class Operator:
         if self._function is not None and torch.is_grad_enabled():
             if any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
                 return self._function.apply(*args)
-        if torch.compiler.is_compiling():
+        if _is_compiling():
             self.op(*self._registered.pack(args))
         else:
             self._run(args)
-        return self._registered.aliases(args)
+        return args[self._single] if self._single is not None else self._registered.aliases(args)
 
     def _strict(self, args):
         """PyTorch takes any object for a bool, a bool for a number and a tensor for either; here the rules of a call hold, and typed boxes are read."""
@@ -194,7 +196,10 @@ class Operator:
         if len(args) == len(self._names):
             args = self._strict(args)
         try:
-            self.op(*self._registered.pack(args))
+            if self._registered.packed[1]:
+                self.op(*self._registered.pack(args))
+            else:
+                self.op(*args)
         except _core.SlipError:
             raise
         except RuntimeError:
