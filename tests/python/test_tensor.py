@@ -149,6 +149,33 @@ def test_dlpack_bad_producers():
         slip.Tensor(type("B", (), {"__dlpack__": lambda self, **_: (_ for _ in ()).throw(KeyboardInterrupt())})())
 
 
+def test_dlpack_tensors_are_asked_too(prepare):
+    """A framework of before the exchange table: a negated view looks like any other in DLPack."""
+    class Old:
+        requires_grad, negated = False, False
+
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **named):
+            return self.array.__dlpack__(**named)
+
+        def is_neg(self):
+            return self.negated
+    f = prepare("axpy")
+    x, y = Old(np.ones(4, np.float32)), Old(np.zeros(4, np.float32))
+    assert f(x, y, 2.0) is y and y.array[0] == 2
+    x.negated = True
+    with pytest.raises(slip.InvalidArgumentError, match="'x'.*neg"):
+        f(x, y, 1.0)
+    y.requires_grad = True
+    x.negated = False
+    with pytest.raises(slip.InvalidArgumentError, match="'y'.*grad"):
+        f(x, y, 1.0)
+    del Old.is_neg
+    assert y.array[0] == 2
+
+
 def test_capsules_that_nobody_takes():
     t = slip.empty(4)
     references = sys.getrefcount(t)
