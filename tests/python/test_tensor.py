@@ -290,7 +290,7 @@ def shapes():
     return st.lists(st.integers(0, 4), min_size=0, max_size=4).map(tuple)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(shapes(), st.data())
 def test_views_against_numpy(shape, data):
     """Random slices, transpositions and permutations give the addresses that NumPy's give."""
@@ -326,7 +326,7 @@ def test_views_against_numpy(shape, data):
     assert again.shape == x.shape and again.contiguous == t.contiguous
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(shapes(), st.data())
 def test_calls_take_contiguous_only(copies, shape, data):
     """Whatever view NumPy makes: taken if it is row-major without gaps, refused by name otherwise."""
