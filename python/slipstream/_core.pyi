@@ -242,8 +242,8 @@ _StreamLike = Union[Stream, int, Any]  # a Stream, a raw native handle, or an ob
 
 # --- kernel mode -----------------------------------------------------------------------------------------------------------------------------
 @final
-class Stats(structseq[Any], Tuple[int, int, int, int, int, int, int, int, int, int, int]):
-    __match_args__: Final = ("callables", "resident_bytes", "launches", "refused", "retired", "faulted", "pending", "tasks", "workspace_bytes", "workers", "captured")
+class Stats(structseq[Any], Tuple[int, int, int, int, int, int, int, int, int, int, int, int, int, int]):
+    __match_args__: Final = ("callables", "resident_bytes", "launches", "refused", "retired", "faulted", "pending", "tasks", "workspace_bytes", "workers", "captured", "recordings", "recordings_refused", "replays")
     @property
     def callables(self) -> int: ...
     @property
@@ -266,6 +266,12 @@ class Stats(structseq[Any], Tuple[int, int, int, int, int, int, int, int, int, i
     def workers(self) -> int: ...
     @property
     def captured(self) -> int: ...
+    @property
+    def recordings(self) -> int: ...
+    @property
+    def recordings_refused(self) -> int: ...
+    @property
+    def replays(self) -> int: ...
 
 @final
 class Context:
