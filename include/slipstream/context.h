@@ -207,6 +207,10 @@ typedef struct slip_context_stats_t {
   uint64_t workspace_bytes;  // committed
   uint32_t workers;
   uint32_t captured;  // launches in graphs that are alive
+  // Of launches that come again and of the graphs that orchestrations name (slip_graph_begin).
+  uint64_t recordings;
+  uint64_t recordings_refused;  // graphs that are never replayed; of named ones the log says why (SLIP_LOG)
+  uint64_t replays;
 } slip_context_stats_t;
 // Fills the first |out->struct_size| bytes; whatever this library does not know of a longer struct becomes 0. Never blocks on the device;
 // |workspace_bytes| is as of a recent launch. INVALID_STATE unless READY.

@@ -6,7 +6,7 @@ import sys
 from ._paths import slip_path
 
 
-def main():
+def main() -> None:
     """Runs slip with this process's arguments."""
     path = slip_path()
     if not os.access(path, os.X_OK):

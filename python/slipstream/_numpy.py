@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor.numpy(). Imports NumPy when it is called."""
+from typing import Any
+
 from ._core import Tensor, UnsupportedError
 
 # Types without a buffer format: carrier, name in ml_dtypes.
 _CARRIED = {"bf16": ("u16", "bfloat16"), "f8e4m3fn": ("u8", "float8_e4m3fn"), "f8e5m2": ("u8", "float8_e5m2"), "f8e8m0": ("u8", "float8_e8m0fnu")}
 
 
-def to_numpy(tensor):
+def to_numpy(tensor: Tensor) -> Any:
     """See Tensor.numpy()."""
     import numpy
     if not tensor.device.startswith("cpu"):

@@ -316,8 +316,20 @@ static PyObject *pyslip_context_stats(PyObject *object, PyObject *none) {
   pyslip_context_object_t *self = (pyslip_context_object_t *)object;
   slip_context_stats_t s = {.struct_size = (uint32_t)sizeof(s)};
   if (!pyslip_context_ready(self) || !pyslip_ok(self->state, slip_context_stats(self->context, &s))) return NULL;
-  const uint64_t values[] = {s.callables, s.resident_bytes, s.launches,        s.refused, s.retired, s.faulted,
-                             s.pending,   s.tasks,          s.workspace_bytes, s.workers, s.captured};
+  const uint64_t values[] = {s.callables,
+                             s.resident_bytes,
+                             s.launches,
+                             s.refused,
+                             s.retired,
+                             s.faulted,
+                             s.pending,
+                             s.tasks,
+                             s.workspace_bytes,
+                             s.workers,
+                             s.captured,
+                             s.recordings,
+                             s.recordings_refused,
+                             s.replays};
   PyObject *stats = PyStructSequence_New(self->state->stats);
   for (size_t i = 0; stats && i < sizeof(values) / sizeof(values[0]); ++i)
     PyStructSequence_SetItem(stats, (Py_ssize_t)i, PyLong_FromUnsignedLongLong(values[i]));

@@ -34,8 +34,9 @@ static int pyslip_names_init(pyslip_state_t *state) {
   PYSLIP_NAME_TABLE(PYSLIP_NAME_INIT)
 #undef PYSLIP_NAME_INIT
   state->no_arguments = PyTuple_New(0);
-  state->dlpack_arguments = Py_BuildValue("{s(ii)}", "max_version", 1, 1);
-  return state->no_arguments && state->dlpack_arguments ? 0 : -1;
+  state->dlpack_version = Py_BuildValue("(ii)", 1, 1);
+  state->dlpack_names = Py_BuildValue("(O)", state->names.max_version);
+  return state->no_arguments && state->dlpack_version && state->dlpack_names ? 0 : -1;
 }
 
 static int pyslip_module_exec(PyObject *module) {

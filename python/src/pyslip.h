@@ -4,7 +4,7 @@
 // Written against CPython's limited API of 3.10: one binary for all later versions. Three things lie outside of its text but are part of
 // every interpreter from 3.10 on, unchanged, and of the limited API of later versions; they are declared here:
 //   the buffer protocol (limited API since 3.11): Py_buffer, PyObject_GetBuffer, PyBuffer_Release, the slots
-//   vectorcall (limited API since 3.12): the type flag, the member "__vectorcalloffset__", the function's type
+//   vectorcall (limited API since 3.12): the type flag, the member "__vectorcalloffset__", the function's type, PyObject_VectorcallMethod
 //   METH_FASTCALL is in since 3.10.
 // The interpreter's lock guards everything here but what is marked atomic. Free-threaded interpreters do not load abi3 extensions.
 #ifndef PYSLIP_PYSLIP_H_
@@ -51,6 +51,7 @@ extern void PyBuffer_Release(Py_buffer *view);
 #ifndef Py_TPFLAGS_HAVE_VECTORCALL
 #define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
 #endif
+extern PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject *const *args, size_t count, PyObject *names);
 #define PYSLIP_ARGUMENTS_OFFSET ((size_t)1 << (8 * sizeof(size_t) - 1))
 
 // --- the DLPack exchange table (DLPack 1.3), declared here from its specification ------------------------------------------------------
@@ -160,6 +161,7 @@ typedef enum pyslip_error_e {
   X(code)                      \
   X(platform_code)             \
   X(diagnostics)               \
+  X(max_version)               \
   X(stream)
 
 typedef struct pyslip_context_object_t pyslip_context_object_t;
@@ -174,9 +176,10 @@ typedef struct pyslip_state_t {
     PYSLIP_NAME_TABLE(PYSLIP_NAME_MEMBER)
 #undef PYSLIP_NAME_MEMBER
   } names;
-  PyObject *dlpack_arguments;  // {"max_version": (1, 1)}
-  PyObject *no_arguments;      // ()
-  PyObject *inline_stream;     // INLINE
+  PyObject *dlpack_version;  // (1, 1), and
+  PyObject *dlpack_names;    // ("max_version",): what __dlpack__ is asked with
+  PyObject *no_arguments;    // ()
+  PyObject *inline_stream;   // INLINE
   PyTypeObject *tensor, *signature, *artifact, *stream, *event, *graph_exec, *context, *callable, *ticket, *graph;
   PyTypeObject *param, *kernel_info, *stats, *platform_info, *diagnostic;  // struct sequences
   pyslip_context_object_t *contexts;                                       // open ones, a list

@@ -137,25 +137,31 @@ static bool pyslip_type_has(PyTypeObject *type, PyObject *name) {
   return has;
 }
 
+// What tensors of the type must be asked at each call, since DLPack does not tell it.
+static void pyslip_type_questions(pyslip_state_t *state, pyslip_type_t *type) {
+  if (pyslip_type_has(type->type, state->names.requires_grad)) {
+    type->asks |= PYSLIP_ASK_GRAD;
+    type->grad_mode = pyslip_type_grad_mode(type->type);
+  }
+  if (pyslip_type_is_fake(state, type->type)) type->asks |= PYSLIP_ASK_FAKE;
+  type->is_neg = PyObject_GetAttr((PyObject *)type->type, state->names.is_neg);
+  PyErr_Clear();
+  if (type->is_neg) type->asks |= PYSLIP_ASK_NEG;
+}
+
 pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type) {
   pyslip_type_t fresh = {.type = type};
-  if (type == state->tensor) {
+  if (type == state->tensor)
     fresh.reader = PYSLIP_READER_OWN;
-  } else if ((fresh.exchange = pyslip_exchange_of(state, type)) != NULL) {
+  else if ((fresh.exchange = pyslip_exchange_of(state, type)) != NULL)
     fresh.reader = PYSLIP_READER_EXCHANGE;
-    if (pyslip_type_has(type, state->names.requires_grad)) fresh.asks |= PYSLIP_ASK_GRAD;
-    if (fresh.asks & PYSLIP_ASK_GRAD) fresh.grad_mode = pyslip_type_grad_mode(type);
-    if (pyslip_type_is_fake(state, type)) fresh.asks |= PYSLIP_ASK_FAKE;
-    fresh.is_neg = PyObject_GetAttr((PyObject *)type, state->names.is_neg);
-    PyErr_Clear();
-    if (fresh.is_neg) fresh.asks |= PYSLIP_ASK_NEG;
-  } else if (PyType_GetSlot(type, Py_bf_getbuffer)) {
+  else if (PyType_GetSlot(type, Py_bf_getbuffer))
     fresh.reader = PYSLIP_READER_BUFFER;
-  } else if (pyslip_type_has(type, state->names.__dlpack__)) {
+  else if (pyslip_type_has(type, state->names.__dlpack__))
     fresh.reader = PYSLIP_READER_DLPACK;
-  } else {
+  else
     return &state->no_type;  // not cached: it may be taught later
-  }
+  if (fresh.reader == PYSLIP_READER_EXCHANGE || fresh.reader == PYSLIP_READER_DLPACK) pyslip_type_questions(state, &fresh);
   uintptr_t address = (uintptr_t)type;
   pyslip_type_t *entry = &state->types[(address >> 4 ^ address >> 10) % PYSLIP_TYPES];
   pyslip_type_t old = *entry;
@@ -281,13 +287,12 @@ static bool pyslip_take_managed(pyslip_state_t *state, const pyslip_place_t *pla
 
 static bool pyslip_read_dlpack(pyslip_state_t *state, const pyslip_place_t *place, PyObject *object, slip_tensor_t *out,
                                pyslip_kept_t *kept) {
-  PyObject *method = PyObject_GetAttr(object, state->names.__dlpack__);
-  PyObject *capsule = method ? PyObject_Call(method, state->no_arguments, state->dlpack_arguments) : NULL;
-  if (method && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer of before DLPack 1.0
+  PyObject *const arguments[] = {object, state->dlpack_version};
+  PyObject *capsule = PyObject_VectorcallMethod(state->names.__dlpack__, arguments, 1, state->dlpack_names);
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer of before DLPack 1.0
     PyErr_Clear();
-    capsule = PyObject_Call(method, state->no_arguments, NULL);
+    capsule = PyObject_VectorcallMethod(state->names.__dlpack__, arguments, 1, NULL);
   }
-  Py_XDECREF(method);
   if (!capsule) return pyslip_refuse_because(state, place, "its __dlpack__() gives nothing");
   bool ok = false;
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
@@ -382,11 +387,8 @@ static bool pyslip_read_plain(pyslip_type_t *type, const slip_dl_tensor_t *view,
   return true;
 }
 
-static bool pyslip_read_exchange(pyslip_state_t *state, const pyslip_place_t *place, pyslip_type_t *type, PyObject *object, uint32_t bits,
-                                 slip_tensor_t *out, pyslip_kept_t *kept) {
-  const pyslip_exchange_t *exchange = type->exchange;
-  uint8_t flags = 0;
-  if (type->asks && !pyslip_read_asks(state, place, type, object, &flags)) return false;
+static bool pyslip_read_exchange(pyslip_state_t *state, const pyslip_place_t *place, const pyslip_exchange_t *exchange, pyslip_type_t *type,
+                                 PyObject *object, uint32_t bits, slip_tensor_t *out, pyslip_kept_t *kept) {
   if (!(bits & PYSLIP_READ_OWN) && exchange->tensor_from_object) {
     slip_dl_tensor_t view;
     if (exchange->tensor_from_object(object, &view) != 0) return pyslip_refuse_because(state, place, "it cannot be described");
@@ -398,19 +400,30 @@ static bool pyslip_read_exchange(pyslip_state_t *state, const pyslip_place_t *pl
     slip_dl_managed_t *managed = NULL;
     if (exchange->managed_from_object(object, &managed) != 0 || !managed)
       return pyslip_refuse_because(state, place, "it cannot be described");
-    if (!pyslip_take_managed(state, place, managed, out, kept)) return false;
+    return pyslip_take_managed(state, place, managed, out, kept);
   }
-  out->flags |= flags;
   return true;
+}
+
+static bool pyslip_read_asking(pyslip_state_t *state, const pyslip_place_t *place, pyslip_type_t *type, PyObject *object, uint32_t bits,
+                               slip_tensor_t *out, pyslip_kept_t *kept) {
+  const pyslip_exchange_t *exchange = type->exchange;
+  uint8_t flags = 0;
+  if (!pyslip_read_asks(state, place, type, object, &flags)) return false;
+  bool ok = exchange ? pyslip_read_exchange(state, place, exchange, type, object, bits, out, kept)
+                     : pyslip_read_dlpack(state, place, object, out, kept);
+  if (ok) out->flags |= flags;
+  return ok;
 }
 
 bool pyslip_read_tensor(pyslip_state_t *state, const pyslip_place_t *place, PyObject *object, uint32_t bits, slip_tensor_t *out,
                         pyslip_kept_t *kept) {
   pyslip_type_t *type = pyslip_type_find(state, Py_TYPE(object));
   kept->kind = PYSLIP_KEPT_NOTHING;
+  if (type->asks) return pyslip_read_asking(state, place, type, object, bits, out, kept);
   switch (type->reader) {
     case PYSLIP_READER_EXCHANGE:
-      return pyslip_read_exchange(state, place, type, object, bits, out, kept);
+      return pyslip_read_exchange(state, place, type->exchange, type, object, bits, out, kept);
     case PYSLIP_READER_OWN:
       *out = ((pyslip_tensor_t *)object)->tensor;
       if (bits & PYSLIP_READ_OWN) {

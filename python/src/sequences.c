@@ -30,8 +30,11 @@ static PyStructSequence_Field pyslip_stats_fields[] = {{"callables", "prepared a
                                                        {"workspace_bytes", "committed"},
                                                        {"workers", "threads, the launching one included"},
                                                        {"captured", "launches in graphs that are alive"},
+                                                       {"recordings", "task graphs recorded to be replayed by launches that come again"},
+                                                       {"recordings_refused", "of them, those that are never replayed"},
+                                                       {"replays", "launches or named graphs that were replayed"},
                                                        {NULL, NULL}};
-static PyStructSequence_Desc pyslip_stats_desc = {"slipstream.Stats", "Counters of a context.", pyslip_stats_fields, 11};
+static PyStructSequence_Desc pyslip_stats_desc = {"slipstream.Stats", "Counters of a context.", pyslip_stats_fields, 14};
 
 static PyStructSequence_Field pyslip_platform_fields[] = {{"platform", "'cpu' and so on"},
                                                           {"device", "ordinal"},

@@ -6,7 +6,8 @@
 // over some hundred submits each, keeps to the cheaper one, and now and then tries the other.
 //
 //   SHARE   ready tasks go to the queue (schedule.c)
-//   ALONE   a ready task runs inside its submit; the dependency map is asked, but need not know of it
+//   ALONE   a ready task runs inside its submit. While nothing is in flight every task is ready, and retires with its submit: the
+//           dependency map and the queue have no part in it. Else the map is asked, but need not know of the task
 //
 // A trial of ALONE ends early when its tasks turn out to be long, for the other threads have nothing to do meanwhile. Single-owner: the
 // submitter's. Kept across runs.

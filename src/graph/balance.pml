@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model of what the dependency map needs to know of tasks that run where they are submitted (slip__dispatch in schedule.c, balance.h).
+// Model of what the dependency map needs to know of tasks that run where they are submitted (slip__orch_submit in submit.c, slip__dispatch
+// in schedule.c, balance.h).
 // Bounds: 4 tasks, each of which reads or writes the same region; the submitter and a worker.
 //
 //   here       code
 //   Submitter  slip__orch_submit: slip__release_held, then slip__dispatch. The mode is left open: every task may be run alone that is free
 //   free       slip__submit_is_free: the map is asked, with the retire marks, and not told
+//   now        slip__submit_now, slip__dispatch_now: nothing is in flight; the map is not even asked, and the task retires at once
 //   publish    slip__publish: the map is told; the task waits for those it names that the marks call live, then lies in a queue
 //   held       the task that came when nothing was in flight: neither the map nor a queue knows of it, until the next submit or the end
 //   retire     slip__ring_retire: in order; at any time before a submit
@@ -18,6 +20,7 @@
 // check: safety
 // mutant: BREAK_FREE_READERS     a write is free when the last writer is over, whatever reads
 // mutant: BREAK_RETIRE_ANY       the mark passes a task that is not over when a later one is
+// mutant: BREAK_NOW_ANY          a task runs in its submit although others are in flight
 // mutant: BREAK_ALONE_QUEUED     a free task is queued instead, and the map still not told
 // mutant: BREAK_HELD_LATE        the map is asked before it has been told of the held task
 // mutant: BREAK_READ_UNTOLD      a read that must wait is not entered either
@@ -131,6 +134,11 @@ proctype Submitter() {
     ask(i);
 #endif
     if
+#ifdef BREAK_NOW_ANY
+    :: run_task(i)
+#else
+    :: retired == i -> run_task(i); retired = i + 1  // now
+#endif
     :: free ->
 #ifdef BREAK_ALONE_QUEUED
       queued = queued | BIT(i)

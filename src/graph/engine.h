@@ -48,6 +48,8 @@ slip_status_t slip__workspace_create(slip__engine_t *engine, const slip__workspa
 void slip__workspace_destroy(slip__workspace_t *workspace);
 uint64_t slip__workspace_committed_bytes(const slip__workspace_t *workspace);
 uint64_t slip__workspace_task_count(const slip__workspace_t *workspace);  // tasks executed so far
+// Runs, and graphs that orchestrations name, that were replayed so far. Thread-safe.
+uint64_t slip__workspace_replay_count(const slip__workspace_t *workspace);
 
 // Where runs come from, one for each prepared callable: runs of one site with the same contract may be replayed (recorded/cache.h). Zeroed
 // but for |id|. Thread-safe.

@@ -70,7 +70,7 @@ static void probe(const slip_kargs_t *args, slip_block_t block) {
   uint64_t id = args->scalars[0], beside = args->scalars[2];
   atomic_store(&seen[id], atomic_load(&ended));
   // On the submitter, before all is submitted, nobody could come.
-  for (int i = 0; i < 20000 && beside && !is_submitter && (atomic_load(&ended) & beside) != beside; ++i) (void)usleep(50);
+  for (int i = 0; i < 200000 && beside && !is_submitter && (atomic_load(&ended) & beside) != beside; ++i) (void)usleep(50);
   if (beside && !is_submitter && (atomic_load(&ended) & beside) != beside) atomic_fetch_or(&alone, UINT64_C(1) << id);
   if (args->scalars[1]) (void)usleep((useconds_t)args->scalars[1]);
   atomic_fetch_or(&ended, UINT64_C(1) << id);

@@ -59,26 +59,13 @@ static inline const slip_ktensor_t *slip__execute_tensors(const slip__slot_t *sl
   }
   void *const *data = slot->arguments;
   *out_scalars = (const uint64_t *)(const void *)(data + (slot->flags & SLIP__SLOT_BLOCK ? SLIP_KERNEL_MAX_TENSORS : SLIP__SLOT_TENSORS));
-  if (__builtin_expect(seat->form_id != form->id, 0)) {
-    seat->form_id = form->id;
-    memcpy(seat->views, form->views, form->tensor_count * sizeof(slip_ktensor_t));
-  }
-  for (uint32_t i = 0; i < form->tensor_count; ++i) seat->views[i].data = data[i];
-  return seat->views;
+  return slip__execute_views(form, seat, data);
 }
 
 void slip__execute_blocks(const slip__slot_t *slot, slip__seat_t *seat, uint32_t first, uint32_t count) {
   const uint64_t *scalars;
   const slip_ktensor_t *tensors = slip__execute_tensors(slot, seat, &scalars);
-  slip_kargs_t arguments = {
-      .tensors = tensors,
-      .scalars = scalars,
-      // Acquire: pairs with the release in slip__seat_grow_scratch.
-      .scratch = atomic_load_explicit(&seat->scratch, memory_order_acquire),
-      .tensor_count = slot->kernel->tensor_count,
-      .scalar_count = slot->kernel->scalar_count,
-      .scratch_bytes = slot->kernel->scratch_bytes,
-  };
+  slip_kargs_t arguments = slip__execute_arguments(slot->kernel, seat, tensors, scalars);
   slip_kernel_fn_t run = slot->kernel->run;
   for (uint32_t i = 0; i < count; ++i) {
     if (__builtin_expect(seat->notes, 0)) slip__crash_note(slot, first + i);
@@ -91,9 +78,13 @@ void slip__execute_blocks(const slip__slot_t *slot, slip__seat_t *seat, uint32_t
   if (__builtin_expect(seat->notes, 0)) slip__crash_note(NULL, 0);
 }
 
-void slip__execute_alone(slip__slot_t *slot, slip__seat_t *seat) {
+void slip__execute_here(slip__slot_t *slot, slip__seat_t *seat) {
   slot->ran = slot->kernel && slip__execute_wanted(slot);
   if (slot->ran) slip__execute_blocks(slot, seat, 0, slot->block_count);
+}
+
+void slip__execute_alone(slip__slot_t *slot, slip__seat_t *seat) {
+  slip__execute_here(slot, seat);
   // Nobody else has seen the task; release only because all readers of the word acquire.
   atomic_store_explicit(&slot->successors, SLIP__SUCCESSORS_CLOSED, memory_order_release);
 }

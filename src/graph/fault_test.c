@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each fault: its exact code, what its message names, and a next run that executes exactly its own tasks.
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -277,7 +278,7 @@ static _Atomic int release_first;
 static void wait_then_count(const slip_kargs_t *args, slip_block_t block) {
   (void)args, (void)block;
   atomic_fetch_add(&ran, 1);
-  while (!atomic_load(&release_first)) continue;
+  while (!atomic_load(&release_first)) (void)sched_yield();
 }
 static const slip_object_kernel_t waiting[] = {{"wait", wait_then_count, 0, 0, 1, 0}};
 static void fail_while_running(slip_orch_t *o, const slip_oargs_t *args) {
@@ -287,7 +288,7 @@ static void fail_while_running(slip_orch_t *o, const slip_oargs_t *args) {
     slip_task_inout(&task, &args->tensors[0]);
     slip_task_submit(o, &task);
   }
-  while (!atomic_load(&ran)) continue;
+  while (!atomic_load(&ran)) (void)sched_yield();
   slip_orch_fail(o, 1, "while the first runs");
   atomic_store(&release_first, 1);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flow through small rings, blocks, gangs, predicates, elements, scratch, two runs at once.
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "slip_test_graph.h"
@@ -30,7 +31,7 @@ static _Atomic uint32_t arrived;
 static void barrier(const slip_kargs_t *args, slip_block_t block) {
   (void)args;
   atomic_fetch_add(&arrived, 1);
-  while (atomic_load(&arrived) % block.count != 0 && atomic_load(&arrived) < args->scalars[0] + block.count) continue;
+  while (atomic_load(&arrived) % block.count != 0 && atomic_load(&arrived) < args->scalars[0] + block.count) (void)sched_yield();
 }
 static void use_scratch(const slip_kargs_t *args, slip_block_t block) {
   SLIP_CHECK(((uintptr_t)args->scratch & 63) == 0);

@@ -35,6 +35,8 @@ typedef struct slip__form_t {
   struct slip__form_t *next;
   uint32_t kernel;
   uint32_t tensor_count;
+  uint32_t scalar_count;
+  uint32_t plain;                // there are tensors, all exist and are not empty, none is NO_DEP; all arguments fit a slot
   slip__form_tensor_t *tensors;  // behind the views
   slip_ktensor_t views[];        // |data| is NULL
 } slip__form_t;
@@ -55,6 +57,17 @@ static inline uint64_t slip__form_word(const slip_ktensor_t *view) {
   return (uint64_t)view->dtype | (uint64_t)view->rank << 8;
 }
 
+// True if |view| has the shape |known|, which counts as different also where entries above its rank 0 or 1 are not what they should be.
+static inline bool slip__form_looks(const slip_ktensor_t *view, const slip_ktensor_t *known) {
+  uint64_t other = (slip__form_word(view) ^ slip__form_word(known)) | (uint64_t)(view->dims[0] ^ known->dims[0]) |
+                   (uint64_t)(view->strides[0] ^ known->strides[0]) | (uint64_t)(view->dims[1] ^ known->dims[1]) |
+                   (uint64_t)(view->strides[1] ^ known->strides[1]);
+  for (uint32_t d = 2; d < known->rank; ++d) {
+    other |= (uint64_t)(view->dims[d] ^ known->dims[d]) | (uint64_t)(view->strides[d] ^ known->strides[d]);
+  }
+  return other == 0;
+}
+
 // True if the submit's tensors look as the form says. Addresses and strides of outputs that are still to be allocated do not matter.
 static inline bool slip__form_fits(const slip__form_t *form, const slip_submit_t *submit) {
   for (uint32_t i = 0; i < form->tensor_count; ++i) {
@@ -71,8 +84,13 @@ static inline bool slip__form_fits(const slip__form_t *form, const slip_submit_t
   return true;
 }
 
+// The newest form in the bucket of |kernel|, perhaps of another kernel or object; NULL if it is empty.
+static inline const slip__form_t *slip__forms_first(const slip__forms_t *forms, uint64_t object_serial, uint32_t kernel) {
+  return forms->buckets[(object_serial * 7 + kernel) % SLIP__FORM_BUCKETS];
+}
+
 static inline const slip__form_t *slip__forms_find(const slip__forms_t *forms, uint64_t object_serial, const slip_submit_t *submit) {
-  const slip__form_t *form = forms->buckets[(object_serial * 7 + submit->kernel) % SLIP__FORM_BUCKETS];
+  const slip__form_t *form = slip__forms_first(forms, object_serial, submit->kernel);
   for (uint32_t i = 0; form && i < SLIP__FORM_WALK; ++i, form = form->next) {
     if (form->kernel == submit->kernel && form->object_serial == object_serial && slip__form_fits(form, submit)) return form;
   }

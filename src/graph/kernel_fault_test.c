@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that report a fault: alone, in blocks and gangs, on several threads at once, behind predicates, in nested scopes; what the
 // message names, and that the next run is whole.
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static _Atomic uint32_t arrived;
 static void gang(const slip_kargs_t *args, slip_block_t block) {
   if (block.index + 1 == block.count) slip_kernel_fault(args, 9);
   atomic_fetch_add(&arrived, 1);
-  while (atomic_load(&arrived) < block.count) continue;
+  while (atomic_load(&arrived) < block.count) (void)sched_yield();
 }
 static const slip_object_kernel_t kernels[] = {
     {"faulty", faulty, 0, 0, 1, 2}, {"hopeless", hopeless, 0, 0, 1, 0}, {"add", add, 0, 0, 1, 0}, {"gang", gang, 0, 0, 1, 0}};

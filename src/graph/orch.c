@@ -16,7 +16,7 @@ static void slip__orch_refuse(slip__workspace_t *workspace, slip_status_t status
 
 void slip__scope_open(slip__workspace_t *workspace, uint32_t depth, uint32_t mode) {
   if (++workspace->generation == 0) ++workspace->generation;  // 0 marks boundary tensors
-  workspace->depth = depth;
+  slip__workspace_set_depth(workspace, depth);
   workspace->scopes[depth].generation = workspace->generation;
   workspace->scopes[depth].mode = mode;
 }
@@ -43,7 +43,7 @@ static void slip__orch_scope_end(slip_orch_t *o) {
   }
   // Scopes below the last ring's first one share its heap: their memory goes with that one.
   if (workspace->depth < SLIP__RING_COUNT) slip__ring_end_scope(workspace->rings, workspace->depth);
-  --workspace->depth;
+  slip__workspace_set_depth(workspace, workspace->depth - 1);
 }
 
 static void slip__orch_create(slip_orch_t *o, slip_otensor_t *tensor) {

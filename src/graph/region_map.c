@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/region_map.h"
+#include "graph/region_map_mixed.h"
 
 #include <string.h>
 
 #define SLIP__MAP_BUCKETS    256u    // to begin with
 #define SLIP__MAP_SWEEP      16384u  // regions of mixed storages before the first sweep
 #define SLIP__MAP_PRUNE_FROM 8u      // further readers of a region before they are looked through
-#define SLIP__STRIDED        (UINT64_C(1) << 63)
-#define SLIP__REGION_IS_DEAD SLIP__STRIDED  // a |low| that no address has, of a region that is not in use
-
-typedef enum slip__region_bits_e {
-  SLIP__REGION_MANUAL = 1,   // some of the further readers write
-  SLIP__REGION_DROPPED = 2,  // while sweeping
-} slip__region_bits_e;
 
 // --- Memory -------------------------------------------------------------------------------------------------------------------------
-
-static uint64_t slip__map_power_of_two(uint64_t at_least) {
-  uint64_t size = 1;
-  while (size < at_least) size *= 2;
-  return size;
-}
 
 // Sizes that follow from the capacity in regions.
 static uint64_t slip__map_records(uint64_t capacity) {
@@ -32,9 +19,6 @@ static uint64_t slip__map_cells(uint64_t capacity) {
 static uint64_t slip__map_bucket_count(uint64_t capacity) {
   uint64_t count = slip__map_power_of_two(capacity / 2);
   return count < SLIP__MAP_BUCKETS ? SLIP__MAP_BUCKETS : count;
-}
-static uint64_t slip__map_cell_entries(uint64_t capacity) {
-  return slip__map_power_of_two(2 * SLIP__GRID_CELLS * capacity);
 }
 #define SLIP__MAP_SHAPES 4096u
 
@@ -77,15 +61,6 @@ static void slip__map_clear_buckets(slip__region_map_t *map) {
   if (map->bucket_mask >= map->bucket_high) map->bucket_high = map->bucket_mask + 1;
 }
 
-static void slip__map_clear_cells(slip__region_map_t *map, uint64_t regions) {
-  if (++map->cell_generation == 0) {
-    memset(map->cell_table, 0, (size_t)slip__map_cell_entries(map->capacity) * sizeof(slip__cell_entry_t));
-    map->cell_generation = 1;
-  }
-  map->cell_mask = (uint32_t)slip__map_cell_entries(regions < map->capacity ? regions : map->capacity) - 1;
-  map->cell_used = 1;
-}
-
 void slip__region_map_reset_slow(slip__region_map_t *map) {
   map->bucket_mask = SLIP__MAP_BUCKETS - 1;
   slip__map_clear_buckets(map);
@@ -116,40 +91,6 @@ uint64_t slip__region_map_committed_bytes(const slip__region_map_t *map) {
   return (bytes + 4095) & ~(uint64_t)4095;
 }
 
-static uint64_t slip__map_mix(uint64_t a, uint64_t b) {
-  uint64_t x = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
-  return x ^ (x >> 29);
-}
-
-// --- Records ------------------------------------------------------------------------------------------------------------------------
-
-// 0 if there is none left.
-static inline uint32_t slip__map_take_record(slip__region_map_t *map) {
-  uint32_t index = map->record_free;
-  if (index) {
-    map->record_free = map->records[index].next;
-    return index;
-  }
-  if (map->record_used == map->record_capacity) return 0;
-  index = map->record_used++;
-  if (map->record_used > map->record_high) map->record_high = map->record_used;
-  return index;
-}
-
-static inline void slip__map_give_record(slip__region_map_t *map, uint32_t index) {
-  map->records[index].next = map->record_free;
-  map->record_free = index;
-}
-
-static void slip__map_give_list(slip__region_map_t *map, uint32_t *inout_list) {
-  for (uint32_t index = *inout_list; index;) {
-    uint32_t next = map->records[index].next;
-    slip__map_give_record(map, index);
-    index = next;
-  }
-  *inout_list = 0;
-}
-
 // --- Shapes -------------------------------------------------------------------------------------------------------------------------
 
 static uint64_t slip__map_shape(slip__region_map_t *map, const slip__box_t *box) {
@@ -175,23 +116,6 @@ static uint64_t slip__map_shape(slip__region_map_t *map, const slip__box_t *box)
   map->shapes[index] = (slip__shape_t){.box = *box, .hash = hash, .next = *bucket};
   *bucket = index;
   return SLIP__STRIDED | index;
-}
-
-// The box of |shape|; one of a run is made in |run|.
-static const slip__box_t *slip__map_box(const slip__region_map_t *map, uint64_t shape, slip__box_t *run) {
-  if (shape & SLIP__STRIDED) return &map->shapes[shape & ~SLIP__STRIDED].box;
-  *run = slip__box_of_run((int64_t)shape);
-  return run;
-}
-
-static int64_t slip__map_extent(const slip__region_map_t *map, uint64_t shape) {
-  return shape & SLIP__STRIDED ? map->shapes[shape & ~SLIP__STRIDED].box.extent : (int64_t)shape;
-}
-
-static bool slip__map_shares(const slip__region_map_t *map, uint64_t shape_a, uint64_t low_a, uint64_t shape_b, uint64_t low_b) {
-  if (!((shape_a | shape_b) & SLIP__STRIDED)) return low_a < low_b + shape_b && low_b < low_a + shape_a;
-  slip__box_t run_a, run_b;
-  return slip__box_overlaps(slip__map_box(map, shape_a, &run_a), slip__map_box(map, shape_b, &run_b), (int64_t)(low_b - low_a));
 }
 
 // True if every byte of |inner| is certainly in |outer|.
@@ -280,240 +204,6 @@ __attribute__((noinline)) static void slip__map_grow(slip__region_map_t *map) {
     uint32_t *bucket = slip__map_bucket(map, region->storage, region->low);
     region->next = *bucket;
     *bucket = i;
-  }
-}
-
-// --- Regions ------------------------------------------------------------------------------------------------------------------------
-
-// Drops further readers that are over.
-static void slip__map_prune(slip__region_map_t *map, const slip__producers_t *producers, slip__region_t *region) {
-  uint32_t *link = &region->more, live = 0;
-  while (*link) {
-    uint32_t index = *link;
-    if (slip__producer_is_live(producers, map->records[index].value)) {
-      link = &map->records[index].next;
-      ++live;
-      continue;
-    }
-    *link = map->records[index].next;
-    slip__map_give_record(map, index);
-  }
-  region->more_count = live;
-  if (live == 0) region->bits &= ~(uint32_t)SLIP__REGION_MANUAL;
-}
-
-static bool slip__map_is_over(slip__region_map_t *map, const slip__producers_t *producers, slip__region_t *region) {
-  if (slip__producer_is_live(producers, region->writer) || slip__producer_is_live(producers, region->readers[0]) ||
-      slip__producer_is_live(producers, region->readers[1])) {
-    return false;
-  }
-  if (region->more) slip__map_prune(map, producers, region);
-  return region->more == 0;
-}
-
-static void slip__map_free_region(slip__region_map_t *map, uint32_t index) {
-  slip__region_t *region = &map->regions[index];
-  --map->storages[region->storage].count;
-  region->low = SLIP__REGION_IS_DEAD;
-  region->next = map->region_free;
-  map->region_free = index;
-  --map->region_count;
-}
-
-// --- Mixed storages: lists, grid and links ------------------------------------------------------------------------------------------
-
-static uint64_t slip__map_cell_key(uint32_t storage, uint64_t cell) {
-  return ((uint64_t)storage << 40) ^ (cell * 4 + 1);
-}
-
-// The entry that holds |key|, or the free one where it would lie.
-static slip__cell_entry_t *slip__map_probe(const slip__region_map_t *map, uint64_t key) {
-  uint32_t at = (uint32_t)(slip__map_mix(key, 0) >> 32) & map->cell_mask;
-  while (map->cell_table[at].generation == map->cell_generation && map->cell_table[at].key != key) at = (at + 1) & map->cell_mask;
-  return &map->cell_table[at];
-}
-
-static void slip__map_add_cell(slip__region_map_t *map, uint32_t *list, uint32_t region) {
-  uint32_t index = map->cell_used++;
-  if (map->cell_used > map->cell_high) map->cell_high = map->cell_used;
-  map->cells[index] = (slip__cell_t){.region = region, .next = *list};
-  *list = index;
-}
-
-static uint64_t slip__map_last_cell(const slip__region_map_t *map, const slip__storage_t *storage, const slip__region_t *region) {
-  return (region->low + (uint64_t)slip__map_extent(map, region->shape) - 1) >> storage->cell_shift;
-}
-
-static bool slip__map_is_wide(const slip__region_map_t *map, const slip__storage_t *storage, const slip__region_t *region) {
-  return slip__map_last_cell(map, storage, region) - (region->low >> storage->cell_shift) >= SLIP__GRID_CELLS;
-}
-
-static void slip__map_add_to_grid(slip__region_map_t *map, uint32_t index) {
-  const slip__region_t *region = &map->regions[index];
-  slip__storage_t *storage = &map->storages[region->storage];
-  if (slip__map_is_wide(map, storage, region)) {
-    slip__map_add_cell(map, &storage->wide, index);
-    return;
-  }
-  uint64_t last = slip__map_last_cell(map, storage, region);
-  for (uint64_t cell = region->low >> storage->cell_shift; cell <= last; ++cell) {
-    uint64_t key = slip__map_cell_key(region->storage, cell);
-    slip__cell_entry_t *entry = slip__map_probe(map, key);
-    if (entry->generation != map->cell_generation) *entry = (slip__cell_entry_t){.key = key, .generation = map->cell_generation};
-    slip__map_add_cell(map, &entry->cells, index);
-  }
-}
-
-// Adds a region to its storage's list and, from SLIP__GRID_FROM on, grid. The size of a cell follows the region that starts the grid:
-// mostly the others are about as large.
-static void slip__map_add_to_list(slip__region_map_t *map, uint32_t index) {
-  const slip__region_t *region = &map->regions[index];
-  slip__storage_t *storage = &map->storages[region->storage];
-  map->mixed[index].next = storage->regions;
-  storage->regions = index;
-  ++storage->list_count;
-  if (storage->cell_shift) {
-    slip__map_add_to_grid(map, index);
-  } else if (storage->list_count > SLIP__GRID_FROM) {
-    uint64_t extent = (uint64_t)slip__map_extent(map, region->shape);
-    storage->cell_shift = extent <= 8 ? 3 : 64 - (uint32_t)__builtin_clzll(extent - 1);
-    for (uint32_t i = storage->regions; i; i = map->mixed[i].next) slip__map_add_to_grid(map, i);
-  }
-}
-
-// Notes in both regions that they share bytes, if they do. False if there is no record left.
-static bool slip__map_link(slip__region_map_t *map, uint32_t added, uint32_t other) {
-  if (map->mixed[other].mark == map->mark) return true;
-  map->mixed[other].mark = map->mark;
-  slip__region_t *a = &map->regions[added], *b = &map->regions[other];
-  if (!slip__map_shares(map, a->shape, a->low, b->shape, b->low)) return true;
-  uint32_t in_a = slip__map_take_record(map), in_b = in_a ? slip__map_take_record(map) : 0;
-  if (!in_b) {
-    if (in_a) slip__map_give_record(map, in_a);
-    return false;
-  }
-  map->records[in_a] = (slip__record_t){.value = other, .next = a->links};
-  map->records[in_b] = (slip__record_t){.value = added, .next = b->links};
-  a->links = in_a;
-  b->links = in_b;
-  return true;
-}
-
-static bool slip__map_link_cells(slip__region_map_t *map, uint32_t added, uint32_t list) {
-  for (uint32_t i = list; i; i = map->cells[i].next) {
-    if (!slip__map_link(map, added, map->cells[i].region)) return false;
-  }
-  return true;
-}
-
-// Compares a new region with those of its storage that may share bytes with it.
-static bool slip__map_link_all(slip__region_map_t *map, uint32_t added) {
-  const slip__region_t *region = &map->regions[added];
-  const slip__storage_t *storage = &map->storages[region->storage];
-  if (++map->mark == 0) {  // a mark of four thousand million queries ago could be taken for this one's
-    for (uint32_t i = 1; i < map->region_used; ++i) map->mixed[i].mark = 0;
-    map->mark = 1;
-  }
-  map->mixed[added].mark = map->mark;
-  if (!storage->cell_shift || slip__map_is_wide(map, storage, region)) {
-    for (uint32_t i = storage->regions; i; i = map->mixed[i].next) {
-      if (!slip__map_link(map, added, i)) return false;
-    }
-    return true;
-  }
-  uint64_t last = slip__map_last_cell(map, storage, region);
-  for (uint64_t cell = region->low >> storage->cell_shift; cell <= last; ++cell) {
-    const slip__cell_entry_t *entry = slip__map_probe(map, slip__map_cell_key(region->storage, cell));
-    if (entry->generation == map->cell_generation && !slip__map_link_cells(map, added, entry->cells)) return false;
-  }
-  return slip__map_link_cells(map, added, storage->wide);
-}
-
-// --- Sweep --------------------------------------------------------------------------------------------------------------------------
-
-static void slip__map_sweep_links(slip__region_map_t *map, slip__region_t *region) {
-  uint32_t *link = &region->links;
-  while (*link) {
-    uint32_t index = *link;
-    if (!(map->regions[map->records[index].value].bits & SLIP__REGION_DROPPED)) {
-      link = &map->records[index].next;
-      continue;
-    }
-    *link = map->records[index].next;
-    slip__map_give_record(map, index);
-  }
-}
-
-// Takes the dropped regions out of all buckets.
-static void slip__map_sweep_buckets(slip__region_map_t *map) {
-  for (uint32_t b = 0; b <= map->bucket_mask; ++b) {
-    for (uint32_t *link = &map->buckets[b]; *link;) {
-      uint32_t index = *link;
-      slip__region_t *region = &map->regions[index];
-      if (region->bits & SLIP__REGION_DROPPED) {
-        *link = region->next;
-        slip__map_give_list(map, &region->links);
-        slip__map_free_region(map, index);
-      } else {
-        link = &region->next;
-      }
-    }
-  }
-}
-
-// Lists and grids of the mixed storages, from nothing.
-static void slip__map_rebuild_mixed(slip__region_map_t *map) {
-  uint32_t count = 0;
-  for (uint32_t i = 1; i < map->storage_used; ++i) {
-    slip__storage_t *storage = &map->storages[i];
-    storage->regions = 0;
-    storage->wide = 0;
-    storage->list_count = 0;
-    storage->cell_shift = 0;
-  }
-  for (uint32_t i = 1; i < map->region_used; ++i) {
-    if (map->regions[i].low != SLIP__REGION_IS_DEAD) count += map->storages[map->regions[i].storage].mixed;
-  }
-  map->mixed_count = count;
-  uint64_t wanted = count > map->sweep_at / 2 ? 2 * ((uint64_t)count > map->sweep_at ? count : map->sweep_at) : map->sweep_at;
-  map->sweep_at = wanted < map->capacity ? (uint32_t)wanted : map->capacity;
-  slip__map_clear_cells(map, map->sweep_at);
-  for (uint32_t i = 1; i < map->region_used; ++i) {
-    const slip__region_t *region = &map->regions[i];
-    if (region->low != SLIP__REGION_IS_DEAD && map->storages[region->storage].mixed) slip__map_add_to_list(map, i);
-  }
-}
-
-// Drops the regions that are over; with |spare|, of those in mixed storages only the ones that have not been used since the last sweep.
-__attribute__((noinline)) static void slip__map_sweep(slip__region_map_t *map, const slip__producers_t *producers, bool spare) {
-  for (uint32_t i = 1; i < map->region_used; ++i) {
-    slip__region_t *region = &map->regions[i];
-    if (region->low == SLIP__REGION_IS_DEAD || !slip__map_is_over(map, producers, region)) continue;
-    if (spare && map->storages[region->storage].mixed && map->mixed[i].touched == map->sweeps) continue;
-    region->bits |= SLIP__REGION_DROPPED;
-  }
-  for (uint32_t i = 1; i < map->region_used; ++i) {
-    slip__region_t *region = &map->regions[i];
-    if (region->low != SLIP__REGION_IS_DEAD && !(region->bits & SLIP__REGION_DROPPED)) slip__map_sweep_links(map, region);
-  }
-  slip__map_sweep_buckets(map);
-  ++map->sweeps;
-  slip__map_rebuild_mixed(map);
-}
-
-// Tiles of one shape share nothing among themselves: they only get a list.
-__attribute__((noinline)) static void slip__map_make_mixed(slip__region_map_t *map, uint32_t storage_index) {
-  slip__storage_t *storage = &map->storages[storage_index];
-  storage->mixed = 1;
-  if ((uint64_t)map->mixed_count + storage->count > map->sweep_at) {  // more than the grid's table is made for
-    slip__map_rebuild_mixed(map);
-    return;
-  }
-  for (uint32_t i = 1; i < map->region_used && storage->list_count < storage->count; ++i) {
-    if (map->regions[i].low == SLIP__REGION_IS_DEAD || map->regions[i].storage != storage_index) continue;
-    map->mixed[i] = (slip__mixed_t){.touched = map->sweeps};
-    ++map->mixed_count;
-    slip__map_add_to_list(map, i);
   }
 }
 

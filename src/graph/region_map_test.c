@@ -279,9 +279,13 @@ SLIP_TEST(tasks_of_manual_scopes_are_waited_for) {
   for (int i = 0; i < 8; ++i) program(24 + below(i % 2 ? 60 : 2000), MANUAL, 1 + below(6), 600, 1 + below(200), i % 2 == 0);
 }
 SLIP_TEST(tables_grow_while_hundreds_of_regions_are_live) {
-  program(4096, TILES, STORAGES, TASKS, TASKS, false);
-  SLIP_CHECK(model.map.bucket_mask + 1 > 256);
-  SLIP_CHECK_EQ(model.resets, 0);
+  bool grown = false;  // not if the runs happen to be short
+  for (int i = 0; i < 50 && !grown; ++i) {
+    program(4096, TILES, STORAGES, TASKS, TASKS, false);
+    SLIP_CHECK_EQ(model.resets, 0);
+    grown = model.map.bucket_mask + 1 > 256;
+  }
+  SLIP_CHECK(grown);
 }
 
 // --- Large maps ---------------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@
 void slip__ring_reset(slip__ring_t *ring) {
   ring->base = ring->next;
   ring->retired = ring->next;
-  *ring->retired_task = slip__task_pack(ring->next, slip__task_ring(*ring->retired_task));
+  *ring->retired_task = slip__task_pack(ring->next, ring->index);
   ring->heap_head = 0;
   ring->heap_tail = 0;
   ring->edge_head = 0;
@@ -28,11 +28,11 @@ void slip__ring_retire(slip__ring_t *ring, uint64_t *inout_ran) {
     *inout_ran += slot->ran;
     ring->edge_tail = note->edges_end;
     if (__builtin_expect(note->arguments != NULL, 0)) slip__ring_give_block(ring, note->arguments);
-    ring->free_slots[ring->free_count++] = index;
+    slip__ring_give_slot(ring, index);
     ++sequence;
   }
   ring->retired = sequence;
-  *ring->retired_task = slip__task_pack(sequence, slip__task_ring(*ring->retired_task));
+  *ring->retired_task = slip__task_pack(sequence, ring->index);
 }
 
 static bool slip__ring_scope_is_over(const slip__ring_t *rings, const slip__ended_scope_t *scope) {

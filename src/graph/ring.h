@@ -40,7 +40,8 @@ typedef struct slip__ring_t {
   uint32_t free_count;
   uint32_t slot_high;  // slots ever filled
   uint32_t mask;
-  uint64_t base;  // sequence number of the run's first task
+  uint32_t index;  // which ring this is
+  uint64_t base;   // sequence number of the run's first task
   uint64_t next;
   uint64_t retired;
   slip_task_t *retired_task;  // the same as a handle, where the dependency map looks
@@ -79,21 +80,33 @@ static inline bool slip__ring_window_full(const slip__ring_t *ring) {
   return slip__ring_live(ring) > ring->mask;
 }
 
-// A slot for the next task; the window is not full. |next| moves only when the task is certain to come: until then the slot can be given
-// back.
-static inline slip__slot_t *slip__ring_take_slot(slip__ring_t *ring) {
-  uint32_t count = ring->free_count;
-  uint32_t slot = count ? ring->free_slots[--ring->free_count] : ring->slot_high++;
+// The place of the slot that the next task will take, which stays free until then; the window is not full.
+static inline uint32_t slip__ring_free_slot(slip__ring_t *ring) {
+  if (__builtin_expect(ring->free_count == 0, 0)) ring->free_slots[ring->free_count++] = ring->slot_high++;
+  return ring->free_slots[ring->free_count - 1];
+}
+// Takes it. |next| moves only when the task is certain to come: until then the slot can be given back.
+static inline void slip__ring_take_slot(slip__ring_t *ring, uint32_t slot) {
+  uint32_t count = ring->free_count--;
   if (count > SLIP__SLOT_AHEAD) {  // one that comes soon: other threads have its first two lines
     const char *ahead = (const char *)&ring->slots[ring->free_slots[count - 1 - SLIP__SLOT_AHEAD]];
     slip__prefetch_write(ahead);
     slip__prefetch_write(ahead + 64);
   }
   ring->order[(uint32_t)ring->next & ring->mask] = slot;
-  return &ring->slots[slot];
 }
-static inline void slip__ring_give_slot(slip__ring_t *ring) {
-  ring->free_slots[ring->free_count++] = ring->order[(uint32_t)ring->next & ring->mask];
+static inline void slip__ring_give_slot(slip__ring_t *ring, uint32_t slot) {
+  ring->free_slots[ring->free_count++] = slot;
+}
+// Takes an argument block back: of a task that is over, or never came to be.
+static inline void slip__ring_give_block(slip__ring_t *ring, slip__argument_block_t *block) {
+  block->next_free = ring->free_blocks;
+  ring->free_blocks = block;
+}
+// Retires the newest task, which is over; all others have retired.
+static inline void slip__ring_retire_newest(slip__ring_t *ring) {
+  ring->retired = ring->next;
+  *ring->retired_task = slip__task_pack(ring->next, ring->index);
 }
 // Starts a run: everything empty.
 void slip__ring_reset(slip__ring_t *ring);
@@ -107,11 +120,6 @@ void slip__ring_end_scope(slip__ring_t *rings, uint32_t index);
 void *slip__ring_allocate(slip__ring_t *ring, uint64_t size);
 // An argument block; there is one for each slot, so this cannot fail.
 slip__argument_block_t *slip__ring_take_block(slip__ring_t *ring);
-// Takes it back: of a task that is over, or never came to be.
-static inline void slip__ring_give_block(slip__ring_t *ring, slip__argument_block_t *block) {
-  block->next_free = ring->free_blocks;
-  ring->free_blocks = block;
-}
 // Bytes of memory touched so far, in whole pages.
 uint64_t slip__ring_committed_bytes(const slip__ring_t *ring);
 

@@ -253,13 +253,6 @@ static void slip__submit_balance(slip__workspace_t *workspace, slip__ring_t *rin
   if (slip__ring_live(ring) > SLIP__SUBMIT_LIVE) (void)slip__help(engine, workspace->seat);
 }
 
-static bool slip__nothing_in_flight(const slip__workspace_t *workspace, uint64_t own) {
-  uint64_t live = 0;
-  if (slip__ring_live(&workspace->rings[0]) > own) return false;
-  for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) live += slip__ring_live(&workspace->rings[i]);
-  return live == own;
-}
-
 // True if nothing in flight concerns the task: it may run here and now, and the map need not hear of it, since whatever it did is over.
 static inline bool slip__submit_is_free(slip__workspace_t *workspace, uint32_t access_count, const slip_task_t *deps, uint32_t dep_count) {
   const slip__producers_t *producers = &workspace->linker.producers;
@@ -273,28 +266,41 @@ static inline bool slip__submit_is_free(slip__workspace_t *workspace, uint32_t a
   return true;
 }
 
+// Nothing else is in flight: the task has nothing to follow, and who comes later finds it over, so that neither the map nor another thread
+// hears of it.
+static void slip__dispatch_now(slip__workspace_t *workspace, slip__ring_t *ring, slip__slot_t *slot) {
+  uint32_t index = (uint32_t)(slot - ring->slots);
+  ++ring->next;
+  slip__execute_here(slot, workspace->seat);
+  workspace->ran += slot->ran;
+  if (ring->notes[index].arguments) slip__ring_give_block(ring, ring->notes[index].arguments);
+  slip__ring_give_slot(ring, index);
+  slip__ring_retire_newest(ring);
+}
+
 void slip__dispatch(slip__workspace_t *workspace, slip__slot_t *slot, slip_task_t task, uint32_t access_count, const slip_task_t *deps,
-                    uint32_t dep_count) {
-  slip__ring_t *ring = &workspace->rings[slip__task_ring(task)];
+                    uint32_t dep_count, bool alone) {
+  slip__ring_t *ring = workspace->ring;
+  bool small = slot->block_count == 1 && slot->flags <= SLIP__SLOT_BLOCK && slot->predicate_op == 0,
+       first = slip__nothing_in_flight(workspace);
+  if (alone && first && (small || workspace->engine->worker_count == 0)) {
+    slip__dispatch_now(workspace, ring, slot);
+    return;
+  }
   slip__slot_note_t *note = slip__ring_note(ring, ring->next);
-  slot->ran = 0;
   note->last_consumer = 0;
   note->edges_end = ring->edge_head;
   // Relaxed: whoever sees the slot has synchronised with the submitter through a queue or an edge.
   atomic_store_explicit(&slot->successors, 0, memory_order_relaxed);
   ++ring->next;
-  bool small = slot->block_count == 1 && slot->flags <= SLIP__SLOT_BLOCK && slot->predicate_op == 0;
-  if (workspace->engine->worker_count == 0) {  // alone: submission order is a right order
-    slip__execute_alone(slot, workspace->seat);
-    slip__ring_retire(ring, &workspace->ran);
-  } else if (slip__balance_alone(&workspace->balance) && small && slip__submit_is_free(workspace, access_count, deps, dep_count)) {
-    if (slip__queue_unpublished(&workspace->seat->queue)) slip__queue_publish(&workspace->seat->queue);  // this may take long
-    slip__execute_alone(slot, workspace->seat);
-    slip__submit_balance(workspace, ring);
-  } else if (slip__nothing_in_flight(workspace, 1)) {
+  if (first) {
     workspace->held = slot;
     workspace->held_task = task;
     workspace->held_access_count = access_count;
+  } else if (alone && small && slip__submit_is_free(workspace, access_count, deps, dep_count)) {
+    if (slip__queue_unpublished(&workspace->seat->queue)) slip__queue_publish(&workspace->seat->queue);  // this may take long
+    slip__execute_alone(slot, workspace->seat);
+    slip__submit_balance(workspace, ring);
   } else {
     slip__publish(workspace, slot, task, access_count, deps, dep_count);
     slip__submit_balance(workspace, ring);

@@ -3,12 +3,25 @@
 #ifndef SLIPSTREAM_SRC_GRAPH_SCHEDULE_H_
 #define SLIPSTREAM_SRC_GRAPH_SCHEDULE_H_
 
+#include "graph/state.h"
 #include "graph/workspace.h"
 
-// Hands the filled slot of the next task over, with |workspace->accesses|: finds what it depends on, and queues it now or leaves that to
-// its last producer. A task that comes when nothing else is in flight is held instead, so that a run of one task never leaves its thread.
+// Once a submit, before all below. True: it is cheaper to run the task here and now, if it is ready and short (balance.h), or nobody else
+// could.
+static inline bool slip__submit_alone(slip__workspace_t *workspace) {
+  return workspace->engine->worker_count == 0 || slip__balance_alone(&workspace->balance);
+}
+// True if all tasks of the run have retired.
+static inline bool slip__nothing_in_flight(const slip__workspace_t *workspace) {
+  uint64_t live = 0;
+  for (uint32_t i = 0; i < SLIP__RING_COUNT; ++i) live += slip__ring_live(&workspace->rings[i]);
+  return live == 0;
+}
+// Hands the filled slot of the next task over, which has been taken, with |workspace->accesses|: finds what it depends on, and queues it
+// now or leaves that to its last producer. A task that comes when nothing else is in flight is held instead, so that a run of one task
+// never leaves its thread. |alone|: what slip__submit_alone() said.
 void slip__dispatch(slip__workspace_t *workspace, slip__slot_t *slot, slip_task_t task, uint32_t access_count, const slip_task_t *deps,
-                    uint32_t dep_count);
+                    uint32_t dep_count, bool alone);
 // Hands over the held task, if there is one.
 void slip__release_held_slow(slip__workspace_t *workspace);
 static inline void slip__release_held(slip__workspace_t *workspace) {

@@ -6,6 +6,9 @@
 //   free --submit--> filled --last producer done, or none--> ready --taken from a queue--> running --complete--> closed --retire--> free
 //        submitter          executor of that producer              executor               executor           submitter
 //
+// A task that is submitted while nothing is in flight may run in its submit (submit.c, schedule.c): filled, running, free, all of them the
+// submitter's; it is not closed, since nobody else knows of it.
+//
 // Two words are shared between threads, all other fields have one writer at a time:
 //
 //   word         operation                          order             pairs with

@@ -10,7 +10,7 @@
 #include "graph/state.h"
 #include "os/clock.h"
 
-#define SLIP__STALL_LOOKS 4  // in a time-out
+#define SLIP__STALL_LOOKS 5u  // in a time-out; stall.h says why no fewer
 
 // --- Looking -------------------------------------------------------------------------------------------------------------------------
 
@@ -144,15 +144,13 @@ static void slip__stall_fail(slip__workspace_t *workspace, slip__slot_t *oldest,
 
 static void slip__stall_look(slip__workspace_t *workspace) {
   slip__stall_t *stall = &workspace->stall;
-  slip__engine_t *engine = workspace->engine;
-  uint64_t open, ended, now = slip__clock_now_ns();
+  uint64_t open, ended;
   slip__slot_t *oldest = slip__stall_oldest(workspace, &open, &ended);
   bool turned = slip__stall_all_turned(workspace);
-  if (ended != stall->ended || atomic_load_explicit(&stall->replays, memory_order_relaxed) || !turned ||
-      slip__stall_is_visible(workspace)) {
+  if (ended != stall->ended || !turned || slip__stall_is_visible(workspace)) {
     stall->ended = ended;
-    stall->since_ns = now;
-  } else if (oldest && now - stall->since_ns >= (uint64_t)engine->stall_timeout_ms * 1000000) {
+    stall->quiet = 0;
+  } else if (++stall->quiet >= SLIP__STALL_LOOKS && oldest) {
     slip__stall_fail(workspace, oldest, open);
   }
 }

@@ -3,18 +3,26 @@
 //
 // By construction every wait ends: tasks wait for earlier ones only, and what no end of a task can free is refused at once (heap.c,
 // schedule.c). What is left are causes outside of that argument: a defect of this engine, or memory that a kernel has overwritten. A
-// submitter that has slept for a while therefore looks around, four times in a time-out. A run is stalled if in four looks in a row
+// submitter that has slept for a while therefore looks around, five times in a time-out. A run is stalled if in five looks in a row
 //
 //   - none of its tasks has ended since the look before,
 //   - none lies where a thread could find it (queues, board), and no gang is about,
-//   - no recorded graph is being replayed as the content of one of its tasks (replays progress without a task's end),
 //   - every thread has been without a task since the look before: a worker sleeps or has turned, another run's submitter sleeps, has turned
 //     or is gone.
 //
-// What a thread has in its hands when a look finds nothing has ended by its next turn, or has gone to the board, whose blocks have ended by
-// the turn after that: two looks would do. So a long kernel is no stall, of whatever run: its thread does not turn. And the answer is safe:
-// no thread knows a task of the run any more, so its slots can be taken back. Other runs may go on all the while. A wake that was lost is
-// made good by the first look, since whoever looks helps.
+// Looks are counted and not timed, since one may come as late as it likes, and a thread may turn, then take a task, in the middle of one.
+// What can hide a task for how long, from a look (0) that saw progress on:
+//
+//   0  a finisher has closed a task and not yet put its successor into a queue
+//   1  it has turned, so that the successor is in a queue: there, it is seen; or a thread has turned and taken it, unseen, meanwhile
+//   2  that thread had turned before it took it
+//   3  it has turned again: the task has ended, which is progress; or is on the board: there, it is seen, until its last block is taken
+//   4  who took that block had turned before
+//   5  has turned again: the block has ended, and the task with it
+//
+// So a long kernel is no stall, of whatever run: its thread does not turn. And the answer is safe: no thread knows a task of the run any
+// more, so its slots can be taken back. Other runs may go on all the while. A wake that was lost is made good by the first look, since
+// whoever looks helps.
 //
 //   word            operation                             order     pairs with
 //   seat->turns     its thread, between tasks (store)     release   the look's acquire: what it ran before is over, and seen to be over

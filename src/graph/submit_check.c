@@ -220,9 +220,13 @@ const slip__form_t *slip__forms_add(slip__workspace_t *workspace, const slip_sub
   form->id = ++forms->next_id;
   form->kernel = submit->kernel;
   form->tensor_count = submit->tensor_count;
+  form->scalar_count = submit->scalar_count;
+  form->plain = submit->tensor_count > 0 && submit->tensor_count <= SLIP__SLOT_TENSORS && submit->scalar_count <= SLIP__SLOT_SCALARS;
   form->tensors = (slip__form_tensor_t *)(void *)(form->views + submit->tensor_count);
   for (uint32_t i = 0; i < submit->tensor_count; ++i) {
     slip__form_describe(workspace, &submit->tensors[i], params ? &params[i] : NULL, &form->views[i], &form->tensors[i]);
+    uint32_t access = form->tensors[i].access;
+    if (access == SLIP_ACCESS_OUT || access == SLIP_ACCESS_NO_DEP || form->tensors[i].shape == 0) form->plain = 0;
   }
   if (*out_own) return form;
   slip__form_t **bucket = &forms->buckets[(form->object_serial * 7 + submit->kernel) % SLIP__FORM_BUCKETS];

@@ -74,6 +74,7 @@ static void slip__workspace_place(slip__workspace_t *workspace, const slip__work
     ring->heap_capacity = options->heap_bytes[i] & ~(uint64_t)(SLIP__HEAP_ALIGNMENT - 1);
     ring->edges = (slip__edge_t *)(base + layout->edges[i]);
     ring->edge_capacity = options->dependency_pool[i];
+    ring->index = i;
     ring->next = 1;  // a handle is never 0
     ring->retired_task = &workspace->linker.producers.retired[i];
     *ring->retired_task = slip__task_pack(1, i);
@@ -130,4 +131,8 @@ uint64_t slip__workspace_committed_bytes(const slip__workspace_t *workspace) {
 
 uint64_t slip__workspace_task_count(const slip__workspace_t *workspace) {
   return workspace->ran;
+}
+
+uint64_t slip__workspace_replay_count(const slip__workspace_t *workspace) {
+  return atomic_load_explicit(&workspace->replays, memory_order_relaxed);
 }

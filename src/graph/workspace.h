@@ -38,13 +38,10 @@ typedef enum slip__waits_for_e {
 
 // The backstop's (stall.h).
 typedef struct slip__stall_t {
-  uint64_t ended;        // tasks of all runs that were over at the last look
-  uint64_t since_ns;     // when that was first seen
-  slip__slot_t *linked;  // the task being linked, while that waits
-  uint32_t waits_for;    // slip__waits_for_e
-  // Replays in flight as the content of a task of the run: they progress without a task's end, so that nothing is judged meanwhile.
-  // Relaxed: the task's own end orders it.
-  _Atomic uint32_t replays;
+  uint64_t ended;                   // tasks of all runs that were over at the last look
+  uint32_t quiet;                   // looks in a row since then that saw nothing happen
+  slip__slot_t *linked;             // the task being linked, while that waits
+  uint32_t waits_for;               // slip__waits_for_e
   uint32_t turns[SLIP__MAX_SEATS];  // of each seat, at the last look
 } slip__stall_t;
 
@@ -59,9 +56,12 @@ struct slip__workspace_t {
   // Scopes. |depth| is that of the innermost open one; 0 is the run's own.
   uint32_t depth;
   uint32_t generation;  // last one given out
+  slip__ring_t *ring;   // of the innermost scope
   // Run so far.
-  slip__slot_t *held;      // a submitted task that no other thread knows of yet
-  uint64_t ran;            // kernels that ran, over all runs
+  slip__slot_t *held;  // a submitted task that no other thread knows of yet
+  uint64_t ran;        // kernels that ran, over all runs
+  // Runs and named graphs replayed so far: written by the submitter, read by statistics (relaxed: nothing travels with it).
+  _Atomic uint64_t replays;
   uint64_t object_serial;  // of the run's object, for forms: its site's id, or the run's own number
   uint64_t run_serial;     // counts runs without a site
   slip_task_t held_task;
@@ -84,8 +84,17 @@ struct slip__workspace_t {
 static inline uint32_t slip__workspace_ring_of(uint32_t depth) {
   return depth < SLIP__RING_COUNT ? depth : SLIP__RING_COUNT - 1;
 }
+// |depth| is the innermost scope's now.
+static inline void slip__workspace_set_depth(slip__workspace_t *workspace, uint32_t depth) {
+  workspace->depth = depth;
+  workspace->ring = &workspace->rings[slip__workspace_ring_of(depth)];
+}
 static inline bool slip__workspace_failed(slip__workspace_t *workspace) {
   return atomic_load_explicit(&workspace->failed, memory_order_relaxed) != 0;
+}
+
+static inline void slip__workspace_count_replay(slip__workspace_t *workspace) {
+  atomic_store_explicit(&workspace->replays, atomic_load_explicit(&workspace->replays, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
 // Latches |status| as the run's error unless there is one already; then it is freed. Any thread of the run. (fault.c)

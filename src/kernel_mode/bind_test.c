@@ -278,9 +278,18 @@ SLIP_TEST_TIMEOUT(bind_every_call_gives_the_device_back_ascend, 240) {
 
 // --- while it waits, close asks the device, which it has bound already -------------------------------------------------------------------
 
+typedef struct slip_bind_closing_t {
+  slip_context_t *context;
+  slip_lane_door_t *door;
+} slip_bind_closing_t;
+
+// When close waits, and has asked since then.
 static void slip_bind_opens_door(void *user) {
-  usleep(200000);
-  slip_lane_let_go(user);
+  const slip_bind_closing_t *closing = user;
+  while (atomic_load(&closing->context->signal.waiters) == 0) usleep(1000);
+  uint64_t asked = slip__platform_counter(SLIP__PLATFORM_CALL_STREAM_CAPTURE_INFO);
+  for (int i = 0; i < 20000 && slip__platform_counter(SLIP__PLATFORM_CALL_STREAM_CAPTURE_INFO) == asked; ++i) usleep(1000);
+  slip_lane_let_go(closing->door);
 }
 static void slip_bind_at_door(void *user) {
   slip_lane_door_t *door = user;
@@ -299,8 +308,9 @@ SLIP_TEST(bind_close_that_asks_while_it_waits) {
   SLIP_CHECK_OK(bind->sim->stream_enqueue_host(bind->stream, slip_bind_at_door, &door));
   SLIP_CHECK_OK(bind->sim->device_pop(0));
   SLIP_CHECK_OK(slip_context_launch(bind->context, bind->add, &bind->frame, bind->stream, NULL));
-  SLIP_CHECK_OK(slip__thread_start(&thread, "door", slip_bind_opens_door, &door));
+  slip_bind_closing_t closing = {bind->context, &door};
   slip__platform_counters_reset();
+  SLIP_CHECK_OK(slip__thread_start(&thread, "door", slip_bind_opens_door, &closing));
   slip__platform_fault_set(SLIP__PLATFORM_CALL_DEVICE_POP, 1, false);
   SLIP_CHECK_CODE(slip_context_close(bind->context), SLIP_CODE_DEVICE);
   SLIP_CHECK(slip__platform_counter(SLIP__PLATFORM_CALL_STREAM_CAPTURE_INFO) > 0);  // it did ask

@@ -32,7 +32,7 @@ static slip_graph_exec_t slip_capture_chain(const slip_lane_world_t *world, floa
 }
 // Until |released| owners were: they are in whichever call reaps.
 static void slip_capture_await_released(const slip_lane_world_t *world, const uint32_t *released, uint32_t expected) {
-  for (int i = 0; i < 2000 && __atomic_load_n(released, __ATOMIC_SEQ_CST) < expected; ++i) {
+  for (int i = 0; i < 30000 && __atomic_load_n(released, __ATOMIC_SEQ_CST) < expected; ++i) {
     SLIP_CHECK_OK(slip_context_drain(world->context));
     usleep(1000);
   }
@@ -141,7 +141,7 @@ SLIP_CAPTURE_TEST(a_graph_may_be_destroyed_while_a_replay_is_queued) {
                    "replay them, then close again");
   slip_lane_let_go(&door);
   slip_lane_expect(world, world->stream, z, COUNT, 3, 1);
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 30000; ++i) {
     slip_status_t status = slip_context_close(world->context);
     slip_code_t code = slip_status_code(status);
     slip_status_free(status);
@@ -270,7 +270,7 @@ SLIP_CAPTURE_TEST(two_threads_capture_while_two_launch) {
     slip_lane_free(world, workers[i].x);
     slip_lane_free(world, workers[i].zero);
   }
-  for (int i = 0; i < 2000 && slip_lane_stats(world).captured > 0; ++i) {
+  for (int i = 0; i < 30000 && slip_lane_stats(world).captured > 0; ++i) {
     SLIP_CHECK_OK(slip_context_drain(world->context));
     usleep(1000);
   }

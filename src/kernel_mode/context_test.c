@@ -2,11 +2,13 @@
 // Open, states, close, destroy, fork: the life of a context on the cpu.
 #include "kernel_mode/context.h"
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "fixture.h"
 #include "kernel_mode/latch.h"
+#include "kernel_mode/open.h"
 #include "os/thread.h"
 #include "slip_test_allocator.h"
 
@@ -183,16 +185,19 @@ SLIP_TEST(context_concurrent_opens_share_one_context) {
   for (int i = 0; i < 6; ++i) SLIP_CHECK_OK(slip_context_destroy(openers[i].context));
 }
 
-// Holds the opening thread inside an allocation until the others wait for it, then fails it.
+// Holds the opening thread inside an allocation until the others wait for it, then fails it. The first block is the context.
 static _Atomic uint32_t slip_context_test_hold, slip_context_test_held;
+static const slip_context_t *slip_context_test_shell;
 static void *slip_context_test_holding_control(void *self, void *ptr, size_t old_size, size_t new_size, size_t alignment) {
   slip_test_allocator_t *state = self;
   if (!ptr && new_size > 0 && state->requests >= 2 && atomic_load(&slip_context_test_hold)) {
     atomic_store(&slip_context_test_held, 1);
-    while (atomic_load(&slip_context_test_hold)) slip__cpu_relax();
+    while (atomic_load(&slip_context_test_hold)) (void)sched_yield();
     return NULL;
   }
-  return slip_test_allocator(state).control(self, ptr, old_size, new_size, alignment);
+  void *block = slip_test_allocator(state).control(self, ptr, old_size, new_size, alignment);
+  if (!slip_context_test_shell) slip_context_test_shell = block;
+  return block;
 }
 
 SLIP_TEST(context_concurrent_opens_share_one_failure) {
@@ -203,9 +208,13 @@ SLIP_TEST(context_concurrent_opens_share_one_failure) {
     openers[i].options = slip_context_test_options();
     openers[i].options.allocator = (slip_allocator_t){&memory, slip_context_test_holding_control};
     SLIP_CHECK_OK(slip__thread_start(&openers[i].thread, "opener", slip_context_test_opener, &openers[i]));
-    while (!atomic_load(&slip_context_test_held)) slip__cpu_relax();
+    while (!atomic_load(&slip_context_test_held)) (void)sched_yield();
   }
-  usleep(20000);  // the others reach their wait; if they do not, they open afresh and fail the checks below
+  for (uint32_t openers_in = 0; openers_in < 3; usleep(100)) {  // one opens, two wait: before that, they would open afresh
+    slip__contexts_lock();
+    openers_in = slip_context_test_shell->references;
+    slip__contexts_unlock();
+  }
   atomic_store(&slip_context_test_hold, 0);
   for (int i = 0; i < 3; ++i) {
     slip__thread_join(&openers[i].thread);

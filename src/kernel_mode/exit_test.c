@@ -89,7 +89,7 @@ static void slip_exit_child(void (*make)(void), slip_exit_way_e way, char *text,
   pid_t child = fork();
   SLIP_CHECK(child >= 0);
   if (child == 0) {
-    (void)alarm(30);
+    (void)alarm(120);
     (void)dup2(pipes[1], 2);
     (void)close(pipes[0]);
     (void)close(pipes[1]);

@@ -125,7 +125,7 @@ SLIP_LANE_TEST(drain_does_not_wait_for_the_abandoned) {
   slip_lane_hold(world, world->stream, &door);
   SLIP_CHECK_OK(slip_launch(&record, NULL));
   SLIP_CHECK_OK(slip__thread_start(&drainer, "drainer", slip_lane_drain, world));
-  usleep(20000);
+  while (atomic_load(&world->context->signal.waiters) == 0) usleep(100);  // nobody else waits
   slip__platform_fault_set(SLIP__PLATFORM_CALL_STREAM_ENQUEUE_HOST, 1, false);
   SLIP_CHECK_CODE(slip_launch(&record, NULL), SLIP_CODE_DEVICE);
   slip_lane_let_go(&door);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
+#include "graph/recorded/cache.h"
 #include "kernel_mode/context.h"
 #include "kernel_mode/latch.h"
 
@@ -16,6 +17,7 @@ static void slip__stats_slots(const slip_context_t *context, slip_context_stats_
     stats->retired += launches;
     stats->faulted += slip__stats_read(&slot->inline_faults);
     stats->tasks += slip__stats_read(&slot->tasks);
+    stats->replays += slip__workspace_replay_count(slot->workspace);
     stats->workspace_bytes += slip__stats_read(&slot->committed_bytes);
   }
 }
@@ -40,6 +42,9 @@ slip_status_t slip_context_stats(slip_context_t *context, slip_context_stats_t *
   stats.pending = (uint64_t)atomic_load_explicit(&context->pending, memory_order_relaxed) +
                   atomic_load_explicit(&context->abandoned_count, memory_order_relaxed);
   stats.captured = atomic_load_explicit(&context->captured, memory_order_relaxed);
+  const slip__record_counts_t *recordings = slip__record_counts(context->engine);
+  stats.recordings = slip__stats_read(&recordings->recorded);
+  stats.recordings_refused = slip__stats_read(&recordings->refused);
   stats.workers = slip__engine_thread_count(context->engine);
   slip__context_leave(context);
   // A newer caller finds zeros in what this library does not know.

@@ -160,3 +160,19 @@ SLIP_TEST_TIMEOUT(task_faults_beside_a_launch_in_flight, 120) {
   SLIP_CHECK_OK(slip_stream_destroy(world.platform, other));
   task_fault_close(&world, true);
 }
+
+// The same launch again and again: run twice, recorded twice, then replayed; a failing one in between is none of these. All of it is
+// counted.
+SLIP_TEST(launches_that_come_again_are_replayed_and_counted) {
+  task_fault_world_t world = task_fault_open("cpu", true, 2);
+  slip_context_stats_t stats = {.struct_size = sizeof(stats)};
+  for (int i = 0; i < 8; ++i) {
+    task_fault_check_good(&world);
+    if (i == 5) SLIP_CHECK_CODE(task_fault_launch(&world, -SLIP_CODE_GRAPH_USER_FAIL), SLIP_CODE_GRAPH_USER_FAIL);
+  }
+  SLIP_CHECK_OK(slip_context_stats(world.context, &stats));
+  SLIP_CHECK_EQ(stats.recordings, 1);
+  SLIP_CHECK_EQ(stats.recordings_refused, 0);
+  SLIP_CHECK_EQ(stats.replays, 4);
+  task_fault_close(&world, true);
+}

@@ -11,21 +11,30 @@
 #include <stdint.h>
 
 typedef enum slip__chaos_point_e {
-  SLIP__CHAOS_LINK,         // a submitter has read a producer's list and is about to link
-  SLIP__CHAOS_LINKED,       // has linked all and is about to count down the edges that came late
-  SLIP__CHAOS_CLOSE,        // a finisher is about to close its task's list
-  SLIP__CHAOS_CLOSED,       // has closed it and is about to look at the submitter's park word
-  SLIP__CHAOS_COUNT_DOWN,   // is about to count a consumer's edges down
-  SLIP__CHAOS_QUEUE_PUSH,   // an item is written and not yet published
-  SLIP__CHAOS_QUEUE_CLAIM,  // items are read and not yet claimed
-  SLIP__CHAOS_PARK,         // a thread has announced its sleep and not looked for work yet
-  SLIP__CHAOS_SLEEP,        // has found no work and goes to sleep
-  SLIP__CHAOS_WAKE,         // a waker has a sleeper's bit and not woken it yet
-  SLIP__CHAOS_RETIRE,       // a submitter is about to retire what has ended
-  SLIP__CHAOS_BOARD_OPEN,   // an entry is open and not yet on the list of open ones
-  SLIP__CHAOS_BOARD_CLAIM,  // an entry is read and its blocks are not yet claimed
-  SLIP__CHAOS_BOARD_DONE,   // blocks are done and not yet counted
-  SLIP__CHAOS_BOARD_CLOSE,  // an exhausted entry is not yet off the list
+  SLIP__CHAOS_LINK,             // a submitter has read a producer's list and is about to link
+  SLIP__CHAOS_LINKED,           // has linked all and is about to count down the edges that came late
+  SLIP__CHAOS_CLOSE,            // a finisher is about to close its task's list
+  SLIP__CHAOS_CLOSED,           // has closed it and is about to look at the submitter's park word
+  SLIP__CHAOS_COUNT_DOWN,       // is about to count a consumer's edges down
+  SLIP__CHAOS_QUEUE_PUSH,       // an item is written and not yet published
+  SLIP__CHAOS_QUEUE_CLAIM,      // items are read and not yet claimed
+  SLIP__CHAOS_PARK,             // a thread has announced its sleep and not looked for work yet
+  SLIP__CHAOS_SLEEP,            // has found no work and goes to sleep
+  SLIP__CHAOS_WAKE,             // a waker has a sleeper's bit and not woken it yet
+  SLIP__CHAOS_RETIRE,           // a submitter is about to retire what has ended
+  SLIP__CHAOS_BOARD_OPEN,       // an entry is open and not yet on the list of open ones
+  SLIP__CHAOS_BOARD_CLAIM,      // an entry is read and its blocks are not yet claimed
+  SLIP__CHAOS_BOARD_DONE,       // blocks are done and not yet counted
+  SLIP__CHAOS_BOARD_CLOSE,      // an exhausted entry is not yet off the list
+  SLIP__CHAOS_NODE_COUNT_DOWN,  // a node of a replay is over and its consumer not counted down yet
+  SLIP__CHAOS_SINK,             // a sink of a replay is over and not counted yet
+  SLIP__CHAOS_REPLAY_OVER,      // a replay is over and nobody has been told
+  SLIP__CHAOS_LANE_CLAIM,       // a free lane is seen and not yet claimed
+  SLIP__CHAOS_LANE_PROGRESS,    // an entry that others wait for is over and its lane's progress not written yet
+  SLIP__CHAOS_LANE_BACK,        // a lane's progress is written and the lane not given back yet
+  SLIP__CHAOS_LANE_QUEUE,       // a lane is free and its item not queued yet
+  SLIP__CHAOS_RECORDED,         // a recording is complete and nobody knows of it
+  SLIP__CHAOS_REPLAY_BIND,      // an instance is found and not bound yet
   SLIP__CHAOS_POINTS
 } slip__chaos_point_e;
 

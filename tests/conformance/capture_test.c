@@ -309,7 +309,7 @@ SLIP_TEST(capture_retained_things_live_until_the_device_is_quiet) {
   conform_gate_open(&gate);
   SLIP_CHECK_OK(slip_stream_destroy(platform, stream));
   SLIP_CHECK_EQ(runs, 3);
-  for (int i = 0; i < 20000 && atomic_load(&kept.runs) < 2; ++i) (void)slip__futex_wait(&gate.open, 1, 100000);
+  for (int i = 0; i < 300000 && atomic_load(&kept.runs) < 2; ++i) (void)slip__futex_wait(&gate.open, 1, 100000);
   SLIP_CHECK_EQ(atomic_load(&kept.runs), 2);
 }
 

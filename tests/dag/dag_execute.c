@@ -9,8 +9,9 @@
 
 #include "os/clock.h"
 
-#define HOLD_NS   UINT64_C(300000000)  // longer than any other thread is kept waiting
-#define LINGER_NS UINT64_C(40000)      // for what ought to wait, to betray itself
+#define HOLD_NS      UINT64_C(300000000)  // longer than any other thread is kept waiting
+#define GRAPH_SCALAR UINT64_C(7)          // plus the variant: what named graphs are given
+#define LINGER_NS    UINT64_C(40000)      // for what ought to wait, to betray itself
 
 // What the kernels leave behind. |start| and |end| are moments of the run's one clock: the first block's begin and the last block's end.
 typedef struct dag_record_t {
@@ -39,7 +40,11 @@ typedef struct dag_run_t {
   uintptr_t address[DAG_BUFFERS];  // of intermediates, as they were made; 0: not made
   slip_task_t handles[DAG_OPS];    // by id
   uint64_t element_wrong;          // 1 + op
-  uint8_t bytes[DAG_BYTES];        // storages
+  bool orchestrated;               // else the run was replayed
+  uint32_t graph_depth;            // of open graphs whose body runs
+  bool graph_ends[DAG_OPS];
+  uint64_t graph_scalars[1];
+  uint8_t *places[DAG_STORAGES];
 } dag_run_t;
 
 static _Thread_local bool orchestrating;
@@ -134,16 +139,17 @@ static void raise_to(_Atomic uint64_t *word, uint64_t value) {
   while (value > old && !atomic_compare_exchange_weak(word, &old, value)) continue;
 }
 
-// Scalars: the run, the op's index, and for some tasks more of them.
+// Scalars: the run, the op's index and the variant, and for some tasks more of them.
 static void stir(const slip_kargs_t *args, slip_block_t block) {
   dag_run_t *run = (dag_run_t *)(uintptr_t)args->scalars[0];
-  uint32_t index = (uint32_t)args->scalars[1];
+  uint32_t index = (uint32_t)args->scalars[1], variant = (uint32_t)(args->scalars[1] >> 32);
   const dag_op_t *op = &run->program->ops[index];
   dag_record_t *record = &run->records[index];
   lower_to(&record->start, atomic_fetch_add(&run->clock, 1));
   atomic_store(&record->blocks, block.count);
   atomic_fetch_add(&record->begun, 1);
-  if (args->tensor_count != op->arg_count || args->scalar_count != (op->long_scalars ? DAG_LONG_SCALARS : 2))
+  if (variant != run->program->variant || args->tensor_count != op->arg_count ||
+      args->scalar_count != (op->long_scalars ? DAG_LONG_SCALARS : 2))
     atomic_store(&record->wrong, 1);
   for (uint32_t i = 2; i < args->scalar_count; ++i) {
     if (args->scalars[i] != dag_long_scalar(op->salt, i)) atomic_store(&record->wrong, 1);
@@ -157,7 +163,7 @@ static void stir(const slip_kargs_t *args, slip_block_t block) {
     return;
   }
   pass_time(op->delay);
-  uint64_t hash = op->salt;
+  uint64_t hash = dag_salt(run->program, op);
   for (uint32_t a = 0; a < args->tensor_count; ++a) {
     if (op->args[a].kind == DAG_READS) hash = read_all(&args->tensors[a], hash);
   }
@@ -236,7 +242,11 @@ static void do_task(dag_run_t *run, slip_orch_t *o, uint32_t index) {
     slip_task_tensor(&builder, arg->access, &tensors[a]);
   }
   slip_task_scalar(&builder, (uint64_t)(uintptr_t)run);
-  slip_task_scalar(&builder, index);
+  if (run->graph_depth) {
+    slip_task_scalar_from(o, &builder, 0, UINT64_C(1) << 32, index - (GRAPH_SCALAR << 32));
+  } else {
+    slip_task_scalar(&builder, index | (uint64_t)run->program->variant << 32);
+  }
   for (uint32_t i = 2; op->long_scalars && i < DAG_LONG_SCALARS; ++i) slip_task_scalar(&builder, dag_long_scalar(op->salt, i));
   if (op->predicate_op) {
     flag = tensor_of(run, &op->flag);
@@ -250,7 +260,49 @@ static void do_task(dag_run_t *run, slip_orch_t *o, uint32_t index) {
   }
 }
 
-static void do_op(dag_run_t *run, slip_orch_t *o, uint32_t index) {
+static bool uses(const dag_op_t *op, uint32_t buffer) {
+  if (op->what != DAG_TASK) return false;
+  for (uint32_t a = 0; a < op->arg_count; ++a) {
+    if (op->args[a].view.buffer == buffer) return true;
+  }
+  return op->predicate_op && op->flag.buffer == buffer;
+}
+
+// Its boundary: what its ops use of what is there, some of it twice, as overlapping parts. Returns false if it has been replayed.
+static bool do_graph(dag_run_t *run, slip_orch_t *o, uint32_t index) {
+  const dag_program_t *program = run->program;
+  const dag_op_t *op = &program->ops[index];
+  uint32_t end = dag_end_of(program, index), count = 0;
+  bool made_inside[DAG_BUFFERS] = {false};
+  slip_otensor_t tensors[2 * DAG_BUFFERS];
+  for (uint32_t i = index; i < end; ++i) {
+    const dag_op_t *inner = &program->ops[i];
+    if (inner->what == DAG_CREATE) made_inside[inner->buffer] = true;
+    for (uint32_t a = 0; a < inner->arg_count; ++a) {
+      if (inner->what == DAG_TASK && inner->args[a].access == SLIP_ACCESS_OUT) made_inside[inner->args[a].view.buffer] = true;
+    }
+  }
+  for (uint32_t b = 0; b < program->buffer_count; ++b) {
+    bool used = false;
+    for (uint32_t i = index; i < end && !made_inside[b]; ++i) used = used || uses(&program->ops[i], b);
+    if (!used) continue;
+    const slip_otensor_t *whole = &run->tensors[b];
+    if ((op->salt >> b % 60 & 1) && whole->view.rank &&
+        whole->view.dims[0] > 1) {  // its second half first: what lies in there is found there
+      int64_t half = whole->view.dims[0] / 2;
+      slip_ktensor_t *view = &tensors[count].view;
+      tensors[count++] = *whole;
+      view->data = (char *)view->data + half * view->strides[0] * slip_dtype_carrier_bytes(view->dtype);
+      view->dims[0] -= half;
+    }
+    tensors[count++] = *whole;
+  }
+  run->graph_scalars[0] = GRAPH_SCALAR + program->variant;
+  return slip_graph_begin(o, op->id, tensors, count, run->graph_scalars, 1) != 0;
+}
+
+// Returns the op that it came to: of a graph that was replayed, its end.
+static uint32_t do_op(dag_run_t *run, slip_orch_t *o, uint32_t index) {
   const dag_op_t *op = &run->program->ops[index];
   if (op->what == DAG_TASK) {
     do_task(run, o, index);
@@ -263,9 +315,20 @@ static void do_op(dag_run_t *run, slip_orch_t *o, uint32_t index) {
     for (uint32_t d = 0; d < op->dep_count; ++d) deps[d] = run->handles[op->deps[d]];
     run->handles[op->id] = slip_task_join(o, deps, op->dep_count);
   } else if (op->what == DAG_SCOPE) {
-    slip_scope_begin(o, op->mode);
+    if (!op->graph) {
+      slip_scope_begin(o, op->mode);
+    } else if (do_graph(run, o, index)) {
+      ++run->graph_depth;
+    } else {
+      return dag_end_of(run->program, index);
+    }
   } else if (op->what == DAG_END) {
-    slip_scope_end(o);
+    if (run->graph_ends[index]) {
+      --run->graph_depth;
+      slip_graph_end(o);
+    } else {
+      slip_scope_end(o);
+    }
   } else {
     slip_otensor_t tensor = tensor_of(run, &op->flag);
     if (op->what == DAG_WRITE_ELEMENT) {
@@ -274,6 +337,7 @@ static void do_op(dag_run_t *run, slip_orch_t *o, uint32_t index) {
       run->element_wrong = index + 1;
     }
   }
+  return index;
 }
 
 static void use(slip_orch_t *o, slip_otensor_t *tensor, slip_task_t after, uint32_t kernel) {
@@ -329,11 +393,18 @@ static const slip_code_t fault_codes[DAG_FAULTS] = {SLIP_CODE_OK,
 static void orchestrate(slip_orch_t *o, const slip_oargs_t *args) {
   dag_run_t *run = graph_test_user(args);
   orchestrating = true;
+  run->orchestrated = true;
   for (uint32_t i = 0; i < args->tensor_count; ++i) run->tensors[i] = args->tensors[i];
+  bool fails = run->how->fault && run->how->fault != DAG_FAULT_SCOPE_LEFT_OPEN && run->how->fault != DAG_FAULT_KERNEL;
   for (uint32_t i = 0; i < run->program->op_count; ++i) {
-    if (run->how->fault && run->how->fault_at == i && run->how->fault != DAG_FAULT_SCOPE_LEFT_OPEN && run->how->fault != DAG_FAULT_KERNEL)
-      do_fault(run, o);
-    do_op(run, o, i);
+    if (fails && run->how->fault_at == i) do_fault(run, o);
+    uint32_t last = do_op(run, o, i);
+    if (last == i) continue;
+    // A graph was replayed: what its tasks are called is of no use, since all of them are over.
+    for (uint32_t skipped = i; skipped <= last; ++skipped) run->handles[run->program->ops[skipped].id] = 0;
+    slip_graph_end(o);
+    if (fails && run->how->fault_at > i && run->how->fault_at <= last) do_fault(run, o);
+    i = last;
   }
   if (run->how->fault == DAG_FAULT_SCOPE_LEFT_OPEN) slip_scope_begin(o, SLIP_SCOPE_MANUAL);
   orchestrating = false;
@@ -418,7 +489,7 @@ static void check_values(dag_run_t *run, bool all) {
   for (uint32_t s = 0; all && s < program->storage_count; ++s) {
     const dag_buffer_t *b = &program->buffers[s];
     for (int32_t i = b->base; i < b->base + b->bytes; ++i) {
-      if (run->bytes[i] == run->facts->expected[i]) continue;
+      if (run->places[s][i - b->base] == run->facts->expected[i]) continue;
       complain(run->outcome, "byte %d of S%u differs", i - b->base, s);
       break;
     }
@@ -427,7 +498,18 @@ static void check_values(dag_run_t *run, bool all) {
 
 static void prepare(dag_run_t *run) {
   const dag_program_t *program = run->program;
-  dag_fill(program, run->bytes);
+  static _Thread_local uint8_t bytes[DAG_BYTES];
+  static _Thread_local _Alignas(64) uint8_t places[DAG_PLACES][DAG_BYTES];
+  dag_fill(program, bytes);
+  for (uint32_t s = 0; s < program->storage_count; ++s) {  // in one of the places the other way round
+    const dag_buffer_t *b = &program->buffers[s];
+    int32_t at = run->how->place == 1 ? DAG_BYTES - (b->base + (b->bytes + 63) / 64 * 64) : b->base;
+    run->places[s] = &places[run->how->place][at];
+    memcpy(run->places[s], &bytes[b->base], (size_t)b->bytes);
+  }
+  for (uint32_t i = 0; i < program->op_count; ++i) {
+    if (program->ops[i].what == DAG_SCOPE && program->ops[i].graph) run->graph_ends[dag_end_of(program, i)] = true;
+  }
   run->faulty = DAG_OPS;
   for (uint32_t i = program->op_count; run->how->fault == DAG_FAULT_KERNEL && i-- > run->how->fault_at;) {
     if (program->ops[i].what == DAG_TASK && !run->facts->skipped[i]) run->faulty = i;
@@ -446,10 +528,31 @@ slip__workspace_options_t dag_workspace_options(const dag_program_t *program, bo
   return roomy ? graph_test_options(1024, 1 << 20, 4096) : graph_test_options(program->window, program->heap, program->pool);
 }
 
+// The variant is a scalar of the run's contract; kernels find the run itself by an address that stays the same.
+static slip_status_t run_program(dag_run_t *run, slip__workspace_t *workspace, slip_otensor_t *tensors) {
+  const dag_program_t *program = run->program;
+  slip_object_entry_t entry = {"program", orchestrate, program->storage_count, 2};
+  slip_object_t object = {.magic = SLIP_OBJECT_MAGIC,
+                          .struct_size = sizeof(slip_object_t),
+                          .abi_version = SLIP_ORCH_ABI_VERSION,
+                          .entries = &entry,
+                          .kernels = kernels,
+                          .entry_count = 1,
+                          .kernel_count = sizeof(kernels) / sizeof(kernels[0])};
+  const uint64_t scalars[2] = {(uint64_t)(uintptr_t)run, program->variant};
+  slip__run_t call = {.object = &object,
+                      .tensor_count = program->storage_count,
+                      .tensors = tensors,
+                      .scalars = scalars,
+                      .scalar_count = 2,
+                      .flags = program->elements ? SLIP__RUN_PROGRAM : 0,
+                      .site = run->how->site};
+  return slip__engine_run(run->how->engine, workspace, &call);
+}
+
 void dag_execute(const dag_program_t *program, const dag_facts_t *facts, slip__workspace_t *workspace, const dag_how_t *how,
                  dag_outcome_t *out) {
   static _Thread_local dag_run_t run;
-  graph_test_t test = {.engine = how->engine, .workspace = workspace};
   slip_otensor_t tensors[DAG_STORAGES];
   memset(&run, 0, sizeof(run));
   memset(out, 0, sizeof(*out));
@@ -462,11 +565,13 @@ void dag_execute(const dag_program_t *program, const dag_facts_t *facts, slip__w
   for (uint32_t i = 0; i < program->storage_count; ++i) {
     const dag_buffer_t *b = &program->buffers[i];
     int64_t dims[3] = {b->dims[0], b->dims[1], b->dims[2]};
-    tensors[i] = graph_test_tensor(&run.bytes[b->base], b->dtype, b->rank, dims);
+    const int64_t flat[1] = {b->bytes};
+    tensors[i] =
+        how->flat ? graph_test_tensor(run.places[i], SLIP_DTYPE_U8, 1, flat) : graph_test_tensor(run.places[i], b->dtype, b->rank, dims);
   }
   uint64_t before = slip__workspace_task_count(workspace);
-  slip_status_t status = graph_test_run(&test, kernels, sizeof(kernels) / sizeof(kernels[0]), orchestrate, tensors, program->storage_count,
-                                        &run, program->elements ? SLIP__RUN_PROGRAM : 0);
+  slip_status_t status = run_program(&run, workspace, tensors);
+  if (!run.orchestrated && fault != DAG_FAULT_KERNEL) fault = DAG_NO_FAULT;  // what only an orchestration can do wrong
   if (slip_status_code(status) != fault_codes[fault]) {
     char text[400];
     (void)slip_status_format(status, text, sizeof(text));

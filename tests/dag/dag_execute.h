@@ -26,7 +26,13 @@ typedef struct dag_how_t {
   uint32_t fault_at;  // op before which it comes
   // Index of a task that is held until every task that nothing orders after it has run; -1: none. In a workspace where nothing is short.
   int32_t hold;
+  // Where runs come from (NULL: they are never replayed), and which of DAG_PLACES places the storages are at.
+  slip__run_site_t *site;
+  uint32_t place;
+  bool flat;  // the boundary tensors are shown as rows of bytes: another contract
 } dag_how_t;
+
+#define DAG_PLACES 3
 
 typedef struct dag_outcome_t {
   bool failed;

@@ -17,8 +17,11 @@ typedef struct dag_draw_t {
   dag_view_t seen[16];        // views to be repeated exactly
   uint32_t seen_count;
   int32_t tile[3];
-  bool with_whole;  // in simple programs: whole buffers among the tiles
-  bool nested;      // scopes come and go, and their memory with them
+  bool with_whole;         // in simple programs: whole buffers among the tiles
+  bool nested;             // scopes come and go, and their memory with them
+  bool graphs;             // scopes are often those of named graphs
+  uint32_t graph_depth;    // of the outermost open graph; 0: none
+  uint32_t graph_handles;  // handles from before it
 } dag_draw_t;
 
 static int32_t below(dag_draw_t *draw, int32_t n) {
@@ -285,8 +288,9 @@ static dag_op_t *add_op(dag_draw_t *draw, dag_what_e what) {
 
 static void draw_deps(dag_draw_t *draw, dag_op_t *op, int32_t most) {
   int32_t count = below(draw, most + 1);
-  for (int32_t i = 0; i < count && draw->handle_count; ++i)
-    op->deps[op->dep_count++] = draw->handles[below(draw, (int32_t)draw->handle_count)];
+  uint32_t first = draw->graph_depth && !one_in(draw, 40) ? draw->graph_handles : 0;  // what is before a graph refuses its recording
+  for (int32_t i = 0; i < count && draw->handle_count > first; ++i)
+    op->deps[op->dep_count++] = draw->handles[first + (uint32_t)below(draw, (int32_t)(draw->handle_count - first))];
 }
 
 // The task's own arguments may overlap; then it has one block, so that the result is one.
@@ -375,14 +379,19 @@ static void draw_element(dag_draw_t *draw) {
 
 static void begin(dag_draw_t *draw) {
   dag_op_t *op = add_op(draw, DAG_SCOPE);
-  op->mode = one_in(draw, 4) ? SLIP_SCOPE_MANUAL : SLIP_SCOPE_AUTO;
+  op->graph = draw->graphs && !one_in(draw, 3);
+  op->mode = !op->graph && one_in(draw, 4) ? SLIP_SCOPE_MANUAL : SLIP_SCOPE_AUTO;
   draw->modes[++draw->depth] = op->mode;
   if (draw->depth <= 3) draw->heap_used[draw->depth] = 0;
   draw->visible_at[draw->depth] = draw->visible_count;
+  if (!op->graph || draw->graph_depth) return;
+  draw->graph_depth = draw->depth;
+  draw->graph_handles = draw->handle_count;
 }
 
 static void end(dag_draw_t *draw) {
   add_op(draw, DAG_END);
+  if (draw->graph_depth == draw->depth) draw->graph_depth = 0;
   draw->visible_count = draw->visible_at[draw->depth--];
 }
 
@@ -402,6 +411,7 @@ void dag_generate(uint64_t seed, dag_program_t *out) {
   out->simple = (uint8_t)(one_in(&draw, 4) ? 1 + below(&draw, 4) : DAG_NOT_SIMPLE);
   draw.with_whole = one_in(&draw, 3);
   out->elements = !out->simple && one_in(&draw, 6);
+  draw.graphs = !out->elements && one_in(&draw, 2);
   out->window = windows_of[below(&draw, 5)];
   out->pool = pools[below(&draw, 4)];
   out->heap = heaps[below(&draw, draw.nested ? 2 : 4)];
@@ -414,6 +424,8 @@ void dag_generate(uint64_t seed, dag_program_t *out) {
       begin(&draw);
     } else if (what == 1 && draw.depth > 0) {
       end(&draw);
+    } else if (draw.graphs && what >= 22 && draw.depth < DAG_DEPTH) {
+      begin(&draw);
     } else if (what == 2 && draw.depth < DAG_DEPTH) {
       begin(&draw);
       draw_create(&draw);

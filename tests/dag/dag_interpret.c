@@ -33,7 +33,7 @@ uint64_t dag_long_scalar(uint64_t salt, uint32_t index) {
 }
 
 void dag_fill(const dag_program_t *program, uint8_t *bytes) {
-  uint64_t random = program->seed ^ 0x5eed;
+  uint64_t random = program->seed ^ 0x5eed ^ (uint64_t)program->fill << 40;
   for (int32_t i = 0; i < DAG_BYTES; ++i) bytes[i] = (uint8_t)slip_test_random(&random);
 }
 
@@ -120,7 +120,7 @@ static bool predicate_holds(const dag_machine_t *machine, const dag_op_t *op) {
 }
 
 static void run_task(dag_machine_t *machine, const dag_op_t *op, uint32_t index) {
-  uint64_t hash = op->salt;
+  uint64_t hash = dag_salt(machine->program, op);
   for (uint32_t a = 0; a < op->arg_count; ++a) {
     const dag_view_t *view = &op->args[a].view;
     if (op->args[a].kind != DAG_READS) continue;
@@ -254,12 +254,18 @@ static void relate(const dag_program_t *program, dag_facts_t *facts, uint32_t i,
       if (conflict && !inferred) facts->valid = false;
       automatic = inferred;
     }
-    facts->must[i][j] = conflict && is_task && is_later_task && !facts->skipped[i] && !facts->skipped[j];
+    facts->conflict[i][j] = conflict && is_task && is_later_task;
     bool needed = conflict || (manual && inferred);
     facts->explicit[i][j] = needed && is_task && is_later_task && !automatic;
     direct = direct || automatic || creator || facts->explicit[i][j];
   }
   facts->reach[i][j] = direct;
+}
+
+static void find_musts(const dag_program_t *program, dag_facts_t *facts) {
+  for (uint32_t j = 0; j < program->op_count; ++j) {
+    for (uint32_t i = 0; i < j; ++i) facts->must[i][j] = facts->conflict[i][j] && !facts->skipped[i] && !facts->skipped[j];
+  }
 }
 
 static void order(const dag_program_t *program, dag_facts_t *facts, const bool *manual) {
@@ -271,11 +277,11 @@ static void order(const dag_program_t *program, dag_facts_t *facts, const bool *
   }
 }
 
-void dag_interpret(const dag_program_t *program, dag_facts_t *out) {
+// Runs the program; |manual|: which ops are in manual scopes.
+static void interpret_values(const dag_program_t *program, dag_facts_t *out, bool *manual) {
   static _Thread_local dag_machine_t machine;
-  bool manual[DAG_OPS] = {false}, modes[DAG_DEPTH + 2] = {false};
+  bool modes[DAG_DEPTH + 2] = {false};
   uint32_t depth = 0;
-  memset(out, 0, sizeof(*out));
   memset(machine.written, 0, sizeof(machine.written));
   machine.program = program;
   machine.facts = out;
@@ -293,9 +299,33 @@ void dag_interpret(const dag_program_t *program, dag_facts_t *out) {
     if (op->what == DAG_END) --depth;
   }
   out->valid = out->valid && machine.depth == 0;
+  if (out->valid) memcpy(out->expected, machine.bytes, sizeof(out->expected));
+}
+
+void dag_interpret(const dag_program_t *program, dag_facts_t *out) {
+  bool manual[DAG_OPS] = {false};
+  memset(out, 0, sizeof(*out));
+  interpret_values(program, out, manual);
   if (!out->valid) return;
-  memcpy(out->expected, machine.bytes, sizeof(out->expected));
   order(program, out, manual);
+  find_musts(program, out);
+}
+
+void dag_interpret_again(const dag_program_t *program, dag_facts_t *inout_facts) {
+  bool manual[DAG_OPS] = {false};
+  memset(inout_facts->skipped, 0, sizeof(inout_facts->skipped));
+  interpret_values(program, inout_facts, manual);
+  find_musts(program, inout_facts);
+}
+
+uint32_t dag_end_of(const dag_program_t *program, uint32_t index) {
+  uint32_t depth = 1;
+  while (depth) {
+    ++index;
+    depth += program->ops[index].what == DAG_SCOPE;
+    depth -= program->ops[index].what == DAG_END;
+  }
+  return index;
 }
 
 // --- Text ---------------------------------------------------------------------------------------------------------------------------
@@ -348,7 +378,7 @@ void dag_print(const dag_program_t *program, FILE *file) {
     if (op->what == DAG_JOIN) fprintf(file, "join");
     if (op->what == DAG_END) fprintf(file, "end");
     if (op->what == DAG_SCOPE) {
-      fprintf(file, "%s scope", op->mode == SLIP_SCOPE_MANUAL ? "manual" : "auto");
+      fprintf(file, "%s", op->graph ? "graph" : op->mode == SLIP_SCOPE_MANUAL ? "manual scope" : "auto scope");
       ++indent;
     }
     if (op->what >= DAG_READ_ELEMENT) {

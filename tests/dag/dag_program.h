@@ -43,6 +43,7 @@ typedef enum dag_what_e { DAG_TASK, DAG_CREATE, DAG_JOIN, DAG_SCOPE, DAG_END, DA
 typedef struct dag_op_t {
   uint8_t what;  // dag_what_e
   uint8_t mode;  // DAG_SCOPE: slip_scope_mode_e
+  bool graph;    // DAG_SCOPE: the scope of a named graph, from slip_graph_begin() to slip_graph_end()
   uint8_t arg_count, dep_count;
   uint16_t id;              // its number, stable while the program is shrunk
   uint16_t deps[DAG_DEPS];  // ids of earlier tasks and joins
@@ -68,6 +69,9 @@ typedef enum dag_simple_e { DAG_NOT_SIMPLE, DAG_TILES, DAG_HALOS, DAG_SLICES, DA
 
 typedef struct dag_program_t {
   uint64_t seed;
+  // Of one execution: what tasks mix with their salts, and what the storages are filled with.
+  uint32_t variant;
+  uint32_t fill;
   uint32_t storage_count, buffer_count, op_count;
   int32_t bytes;
   uint8_t simple;  // dag_simple_e: nothing but what conflicts may be ordered
@@ -86,6 +90,7 @@ typedef struct dag_facts_t {
   bool valid;                       // else it reads what nobody wrote or uses what is not there
   bool skipped[DAG_OPS];            // the predicate is false
   uint64_t digests[DAG_OPS];        // of what the task read, or the element's value
+  bool conflict[DAG_OPS][DAG_OPS];  // [earlier][later]: they share bytes that one of them writes, if they run
   bool must[DAG_OPS][DAG_OPS];      // [earlier][later]: they run and really share bytes that one of them writes
   bool explicit[DAG_OPS][DAG_OPS];  // the program has to order them itself
   bool reach[DAG_OPS][DAG_OPS];     // ordered, by way of others or not, because of what the program says
@@ -109,6 +114,14 @@ uint64_t dag_long_scalar(uint64_t salt, uint32_t index);
 
 void dag_generate(uint64_t seed, dag_program_t *out);
 void dag_interpret(const dag_program_t *program, dag_facts_t *out);
+// Brings the facts of a program up to date of which only |variant| and |fill| are others.
+void dag_interpret_again(const dag_program_t *program, dag_facts_t *inout_facts);
+// What a task hashes first.
+static inline uint64_t dag_salt(const dag_program_t *program, const dag_op_t *op) {
+  return program->variant ? dag_mix(op->salt, program->variant) : op->salt;
+}
+// The end of the scope that op |index| begins.
+uint32_t dag_end_of(const dag_program_t *program, uint32_t index);
 void dag_print(const dag_program_t *program, FILE *file);
 // Drops ops, arguments and other detail while |fails| says yes and the program stays valid.
 void dag_shrink(dag_program_t *inout_program, bool (*fails)(void *user, const dag_program_t *program), void *user, uint32_t seconds);

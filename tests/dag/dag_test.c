@@ -5,19 +5,24 @@
 #include <unistd.h>
 
 #include "dag_execute.h"
+#include "graph/recorded/begin.h"
+#include "graph/recorded/cache.h"
 #include "os/chaos.h"
 #include "os/clock.h"
+#include "os/log.h"
 #include "os/thread.h"
 
 #define ENGINES     6  // the first is serial
 #define CLIENTS     3
 #define HOLD_ENGINE 5
+#define REPLAYED    6  // one program in so many is executed often enough to be replayed
+#define ROUNDS      10
 #define HOLD_OPS    31  // so few that nobody takes several ready tasks at once
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define DEFAULT_DAGS 600
+#define DEFAULT_DAGS 500
 #else
-#define DEFAULT_DAGS 6000
+#define DEFAULT_DAGS 5000
 #endif
 
 static const uint32_t thread_counts[ENGINES] = {1, 1, 2, 3, 4, 8};
@@ -27,6 +32,8 @@ typedef struct campaign_t {
   uint64_t first, count;
   uint64_t until_ns;
   _Atomic uint64_t next, done, errors, held, overordered;
+  _Atomic uint64_t sites;  // programs executed again and again
+  _Atomic uint64_t run_replays, graph_replays, not_replayed;
   pthread_mutex_t failing;  // one failure is shrunk at a time
 } campaign_t;
 
@@ -81,6 +88,8 @@ typedef struct way_t {
   uint64_t random;
   uint64_t chaos;  // 0: none
   bool serial, held;
+  bool again;  // executed often, with other addresses, contents and scalars, so that it is replayed
+  bool named;  // then: if it names graphs, these and not all of it
   uint32_t rounds;
 } way_t;
 
@@ -94,6 +103,8 @@ static way_t draw_way(campaign_t *campaign, uint64_t seed) {
   way.serial = slip_test_random(&state) % 8 == 0;
   way.held = slip_test_random(&state) % 4 == 0;
   way.chaos = slip_test_random(&state) % 3 == 0 ? slip_test_random(&state) | 1 : 0;
+  way.again = slip_test_random(&state) % REPLAYED == 0;
+  way.named = slip_test_random(&state) % 4 != 0;
   return way;
 }
 
@@ -139,7 +150,7 @@ static void run_held(const way_t *way, const dag_program_t *program, const dag_f
   dag_how_t how = {.engine = way->campaign->engines[HOLD_ENGINE], .hold = find_held(program, facts, from)};
   if (how.hold < 0) return;
   run_once(program, facts, how, out);
-  for (int again = 0; again < 2 && program->simple && out->overordered && !out->failed; ++again) run_once(program, facts, how, out);
+  for (int again = 0; again < 5 && program->simple && out->overordered && !out->failed; ++again) run_once(program, facts, how, out);
   atomic_fetch_add(&way->campaign->held, out->held);
   atomic_fetch_add(&way->campaign->overordered, out->overordered);
   if (!program->simple || out->overordered == 0 || out->failed) return;
@@ -148,10 +159,56 @@ static void run_held(const way_t *way, const dag_program_t *program, const dag_f
                  out->held, program->ops[how.hold].id);
 }
 
+// One contract until it is replayed, then another one in between. The engine compares two recordings before it believes them.
+static const uint8_t contracts[ROUNDS] = {0, 0, 0, 0, 1, 0, 1, 1, 1, 0};
+
+// Runs that come again: of one site, so that they are recorded and replayed, or only the graphs in them. Each finds other contents at other
+// addresses; predicates may answer otherwise.
+static void run_again(const way_t *way, const dag_program_t *program, const dag_facts_t *facts, dag_outcome_t *out) {
+  campaign_t *campaign = way->campaign;
+  slip__workspace_options_t options =
+      dag_workspace_options(program, !way->fault && (way->random >> 60 & 1));  // faults know how large heaps are
+  slip__workspace_t *workspace;
+  slip__run_site_t site = {.id = 1 + atomic_fetch_add(&campaign->sites, 1)};
+  bool flat = way->random >> 61 & 1, named = false;
+  for (uint32_t i = 0; i < program->op_count; ++i) named = named || (way->named && program->ops[i].graph);
+  dag_how_t how = {.engine = campaign->engines[way->engine], .hold = -1, .site = &site};
+  if (program->op_count == 0) return;
+  SLIP_CHECK_OK(slip__workspace_create(how.engine, &options, &workspace));
+  dag_program_t *again = malloc(sizeof(*again));  // too large for the stack, or for each thread to have its own
+  dag_facts_t *known = malloc(sizeof(*known));
+  SLIP_CHECK(again && known);
+  *again = *program;
+  *known = *facts;
+  for (uint32_t round = 0; round < ROUNDS && !out->failed; ++round) {
+    uint64_t random = dag_mix(way->random, round);
+    slip__chaos_start(way->chaos ? way->chaos + round * 2 : 0);
+    again->fill = round;
+    again->variant = named ? round % 4 : flat ? 0 : contracts[round];
+    dag_interpret_again(again, known);
+    how.flat = !named && flat && contracts[round];
+    how.place = (uint32_t)(random % DAG_PLACES);
+    how.fault = round >= 2 && (random >> 8) % 4 == 0 ? way->fault : 0;
+    how.fault_at = (uint32_t)(random >> 16) % program->op_count;
+    // Relaxed: nobody else knows the site.
+    atomic_store_explicit(&site.worth, !named, memory_order_relaxed);
+    dag_execute(again, known, workspace, &how, out);
+  }
+  slip__chaos_start(0);
+  slip__begin_stats_t stats = slip__begin_stats(workspace);
+  atomic_fetch_add(&campaign->run_replays, slip__record_replays(workspace));
+  atomic_fetch_add(&campaign->graph_replays, stats.replayed);
+  atomic_fetch_add(&campaign->not_replayed, stats.refused);
+  free(again);
+  free(known);
+  slip__workspace_destroy(workspace);
+}
+
 static void run_all_ways(const way_t *way, const dag_program_t *program, const dag_facts_t *facts, dag_outcome_t *out) {
   memset(out, 0, sizeof(*out));
   if (way->serial) run_once(program, facts, (dag_how_t){.engine = way->campaign->engines[0], .hold = -1}, out);
   if (!out->failed) run_rounds(way, program, facts, out);
+  if (way->again && !out->failed) run_again(way, program, facts, out);
   for (uint32_t i = 0; i < 3 && !out->failed; ++i) run_held(way, program, facts, i, out);
 }
 
@@ -227,6 +284,7 @@ static void run_campaign(uint32_t client_count, uint64_t default_count, uint64_t
         .serial = i == 0, .thread_count = thread_counts[i], .scratch_bytes = 64, .stall_timeout_ms = UINT32_MAX};
     SLIP_CHECK_OK(slip__engine_create(&options, &campaign.engines[i]));
   }
+  slip__log_capture(SLIP__LOG_OFF, NULL, NULL);  // many of its graphs cannot be recorded
   watch();
   (void)alarm(100);
   for (uint32_t i = 0; i < client_count; ++i) {
@@ -236,9 +294,17 @@ static void run_campaign(uint32_t client_count, uint64_t default_count, uint64_t
   for (uint32_t i = 0; i < client_count; ++i) slip__thread_join(&clients[i].thread);
   (void)alarm(0);
   for (uint32_t i = 0; i < ENGINES; ++i) slip__engine_destroy(campaign.engines[i]);
-  printf("RESULT dags=%llu errors=%llu dag_held_pairs=%llu dag_overordered=%llu\n", (unsigned long long)campaign.done,
-         (unsigned long long)campaign.errors, (unsigned long long)campaign.held, (unsigned long long)campaign.overordered);
+  uint64_t replays = campaign.run_replays + campaign.graph_replays;
+  printf(
+      "RESULT dags=%llu errors=%llu dag_held_pairs=%llu dag_overordered=%llu dag_replays=%llu dag_graph_replays=%llu "
+      "dag_graphs_refused=%llu\n",
+      (unsigned long long)campaign.done, (unsigned long long)campaign.errors, (unsigned long long)campaign.held,
+      (unsigned long long)campaign.overordered, (unsigned long long)replays, (unsigned long long)campaign.graph_replays,
+      (unsigned long long)campaign.not_replayed);
   SLIP_CHECK_EQ(campaign.errors, 0);
+  // So many that some of each kind have come, wherever the campaign began.
+  if (campaign.sites >= 60) SLIP_CHECK(campaign.run_replays > 0);
+  if (campaign.sites >= 100) SLIP_CHECK(campaign.graph_replays > 0);
 }
 
 SLIP_TEST_TIMEOUT(random_graphs_keep_their_order, 86400) {

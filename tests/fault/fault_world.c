@@ -36,10 +36,10 @@ static uint32_t fault_count_entries(const char *path) {
   return count;
 }
 
-// Threads that were joined may still be listed for a moment. |expected| 0: whatever is there after that moment.
+// Threads that were joined may still be listed for a moment.
 static uint32_t fault_count_threads(uint32_t expected) {
   uint32_t count = 0;
-  for (int i = 0; i < (expected ? 400 : 20); ++i) {
+  for (int i = 0; i < 20000; ++i) {
     count = fault_count_entries("/proc/self/task");
     if (count == expected) break;
     usleep(500);
@@ -47,16 +47,18 @@ static uint32_t fault_count_threads(uint32_t expected) {
   return count;
 }
 
-static void fault_nothing(void *user) {
-  (void)user;
+static void fault_name_thread(void *user) {
+  (void)snprintf(user, 64, "/proc/self/task/%d", (int)gettid());
 }
 
 fault_rest_t fault_rest(void) {
   // A sanitizer starts a thread of its own beside the first one.
   slip__thread_t thread = {0};
-  SLIP_CHECK_OK(slip__thread_start(&thread, "first", fault_nothing, NULL));
+  char task[64];
+  SLIP_CHECK_OK(slip__thread_start(&thread, "first", fault_name_thread, task));
   slip__thread_join(&thread);
-  fault_rest_t rest = {.threads = fault_count_threads(0), .descriptors = fault_count_entries("/proc/self/fd")};
+  for (int i = 0; i < 20000 && access(task, F_OK) == 0; ++i) usleep(500);
+  fault_rest_t rest = {.threads = fault_count_entries("/proc/self/task"), .descriptors = fault_count_entries("/proc/self/fd")};
   return rest;
 }
 

@@ -402,14 +402,14 @@ static void fork_sim_work(void *user) {
   fork_sim_worker_t *worker = user;
   slip_platform_t *platform = worker->sim->world.platform;
   slip_stream_t stream = NULL;
-  while (atomic_load(worker->stop) == 0) {
+  do {  // once at least, however late it starts
     fork_round_begin();
     if (!stream) SLIP_CHECK_OK(slip_stream_create(platform, 0, &stream));
     worker->round(worker->sim, stream);
     SLIP_CHECK_OK(slip_stream_synchronize(platform, stream));
     ++worker->rounds;
     fork_round_end();
-  }
+  } while (atomic_load(worker->stop) == 0);
   fork_round_begin();
   SLIP_CHECK_OK(slip_stream_destroy(platform, stream));
   fork_round_end();

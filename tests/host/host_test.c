@@ -57,6 +57,13 @@ static void host_pause(long milliseconds) {
   (void)nanosleep(&pause, NULL);
 }
 
+// A worker that was joined may still be listed for a moment.
+static void host_close(graph_test_t *test) {
+  graph_test_close(test);
+  for (int i = 0; i < 20000 && host_workers().count != 0; ++i) host_pause(1);
+  SLIP_CHECK_EQ(host_workers().count, 0);
+}
+
 // --- Graphs: chains side by side, blocks over all of them, a gang ---
 
 enum { STEP, BLOCK, MEET };
@@ -152,10 +159,9 @@ SLIP_TEST(workers_keep_to_the_mask_of_the_caller_and_leave_it_alone) {
       CPU_OR(&workers_mask, &workers_mask, &mask);
       SLIP_CHECK(CPU_EQUAL(&workers_mask, &mask));
     }
-    graph_test_close(&graph.test);
+    host_close(&graph.test);
     SLIP_CHECK_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
     SLIP_CHECK(CPU_EQUAL(&after, &mask));
-    SLIP_CHECK_EQ(host_workers().count, 0);
   }
 }
 
@@ -181,7 +187,7 @@ SLIP_TEST(pinned_workers_have_a_core_each) {
     }
     if (threads <= count) SLIP_CHECK_EQ(CPU_COUNT(&taken), workers.count);
     CPU_ZERO(&taken);
-    graph_test_close(&graph.test);
+    host_close(&graph.test);
     SLIP_CHECK_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
     SLIP_CHECK(CPU_EQUAL(&after, &before));
   }

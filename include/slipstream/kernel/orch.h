@@ -255,7 +255,9 @@ static inline slip_task_t slip_task_join(slip_orch_t *o, const slip_task_t *deps
 //
 // Graphs may nest: the outer one is then not recorded, the inner ones are. Inside SLIP_SCOPE_MANUAL, with a workspace budget, with
 // reports of crashes, and with more than 32 tensors or 64 scalars the body runs every time. |tensors| is borrowed for the call, |scalars|
-// until graph_end; each may be NULL if its count is 0. Without recorded graphs in the library begin returns 1.
+// until graph_end; each may be NULL if its count is 0. A graph that is not recorded or never replayed, or that comes with another contract
+// than before, runs its body and says so once for each key, on the standard error (environment SLIP_LOG=off: it does not). Without recorded
+// graphs in the library begin returns 1.
 static inline int32_t slip_graph_begin(slip_orch_t *o, uint64_t key, const slip_otensor_t *tensors, uint32_t tensor_count,
                                        const uint64_t *scalars, uint32_t scalar_count) {
   if (o->api->struct_size < sizeof(slip_orch_api_t)) return 1;

@@ -2,6 +2,8 @@
 #include "graph/recorded/begin.h"
 
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/allocator.h"
@@ -9,25 +11,20 @@
 #include "graph/fault.h"
 #include "graph/orch.h"
 #include "graph/recorded/cache.h"
+#include "graph/recorded/entry.h"
 #include "graph/recorded/replay.h"
+#include "graph/recorded/report.h"
 #include "graph/schedule.h"
 #include "graph/stall.h"
-
-typedef enum slip__begin_step_e {
-  SLIP__BEGIN_NEW = 0,
-  SLIP__BEGIN_ONCE = 1,     // recorded, not compared yet
-  SLIP__BEGIN_TRUSTED = 2,  // recorded twice, the same
-  SLIP__BEGIN_REFUSED = 3,
-} slip__begin_step_e;
+#include "os/chaos.h"
 
 typedef struct slip__begin_entry_t {
-  slip__hash128_t key;
-  uint64_t used;  // the clock when it was last used; 0: free
-  slip__definition_t *definition;
+  slip__record_head_t head;
+  struct slip__begin_contract_t *contract;
   slip__replay_t *replay;  // NULL: not made yet
-  uint64_t bytes;          // of both
-  uint32_t step;
+  uint64_t bytes;          // of it and the definition
   uint32_t recordings;
+  uint64_t name;                          // the user's key
   uint32_t read, written;                 // bits of boundary tensors
   uint64_t free, tried;                   // bits of scalars: any value will do; |once| has been compared
   uint64_t scalars[SLIP__BEGIN_SCALARS];  // as first recorded
@@ -44,6 +41,7 @@ typedef struct slip__begin_level_t {
 struct slip__begins_t {
   uint64_t clock;
   slip__begin_stats_t stats;
+  slip__report_memo_t said;
   uint32_t level_count;
   bool replayed;  // the last begin: its end is next
   slip__begin_level_t levels[SLIP__BEGIN_LEVELS];
@@ -117,19 +115,29 @@ typedef struct slip__begin_tensor_t {
   uint32_t reserved;
 } slip__begin_tensor_t;
 
-static slip__hash128_t slip__begin_contract(const slip__workspace_t *workspace, uint64_t key, const slip_otensor_t *tensors,
-                                            uint32_t tensor_count, uint32_t scalar_count, const slip__bound_t *bounds) {
-  struct {
-    uint64_t head[4];
-    slip__begin_tensor_t tensors[SLIP__BEGIN_TENSORS];
-  } contract;
+// Without padding, and as many tensors as there are: hashed and compared as bytes.
+typedef struct slip__begin_contract_t {
+  uint64_t object, entry_and_flags, key;
+  uint32_t tensor_count, scalar_count;
+  slip__begin_tensor_t tensors[SLIP__BEGIN_TENSORS];
+} slip__begin_contract_t;
+
+_Static_assert(offsetof(slip__begin_contract_t, tensors) == 32, "hashed as bytes: no padding");
+
+static size_t slip__begin_contract_bytes(uint32_t tensor_count) {
+  return offsetof(slip__begin_contract_t, tensors) + tensor_count * sizeof(slip__begin_tensor_t);
+}
+
+static void slip__begin_contract(const slip__workspace_t *workspace, uint64_t key, const slip_otensor_t *tensors, uint32_t tensor_count,
+                                 uint32_t scalar_count, const slip__bound_t *bounds, slip__begin_contract_t *out) {
   const slip__run_t *run = workspace->run;
-  contract.head[0] = workspace->object_serial;
-  contract.head[1] = (uint64_t)run->entry << 32 | run->flags;
-  contract.head[2] = key;
-  contract.head[3] = (uint64_t)tensor_count << 32 | scalar_count;
+  out->object = workspace->object_serial;
+  out->entry_and_flags = (uint64_t)run->entry << 32 | run->flags;
+  out->key = key;
+  out->tensor_count = tensor_count;
+  out->scalar_count = scalar_count;
   for (uint32_t i = 0; i < tensor_count; ++i) {
-    slip__begin_tensor_t *to = &contract.tensors[i];
+    slip__begin_tensor_t *to = &out->tensors[i];
     const slip_ktensor_t *view = &tensors[i].view;
     memset(to, 0, sizeof(*to));
     to->offset = bounds[i].low - bounds[i].base;
@@ -138,26 +146,61 @@ static slip__hash128_t slip__begin_contract(const slip__workspace_t *workspace, 
     to->read_only = tensors[i].generation == 0 && tensors[i].depth == SLIP_OTENSOR_READ_ONLY;
     to->dtype_and_rank = (uint32_t)view->dtype << 8 | view->rank;
   }
-  size_t size = sizeof(contract.head) + tensor_count * sizeof(slip__begin_tensor_t);
-  return slip__hash128((slip_const_bytes_t){.data = (const uint8_t *)&contract, .size = size});
+}
+
+static void slip__begin_tensor_text(const slip__begin_tensor_t *tensor, char *text, size_t capacity) {
+  slip__report_shape(tensor->dtype_and_rank >> 8, tensor->dtype_and_rank & 255, tensor->dims, tensor->strides, text, capacity);
+}
+
+// |key| has been recorded with contract |was| and now comes with |is|.
+static void slip__begin_tell_mismatch(slip__workspace_t *workspace, const slip__begin_contract_t *was, const slip__begin_contract_t *is) {
+  static const char now[] = "that is another graph, which runs as written and is recorded beside the first";
+  char why[2 * SLIP__REPORT_TEXT], first[SLIP__REPORT_TEXT / 2], second[SLIP__REPORT_TEXT / 2];
+  (void)snprintf(why, sizeof(why), "it was begun with %" PRIu32 " tensors and %" PRIu32 " scalars, and now with %" PRIu32 " and %" PRIu32,
+                 was->tensor_count, was->scalar_count, is->tensor_count, is->scalar_count);
+  for (uint32_t i = 0; i < was->tensor_count && was->tensor_count == is->tensor_count; ++i) {
+    const slip__begin_tensor_t *a = &was->tensors[i], *b = &is->tensors[i];
+    if (memcmp(a, b, sizeof(*a)) == 0) continue;
+    slip__begin_tensor_text(a, first, sizeof(first));
+    slip__begin_tensor_text(b, second, sizeof(second));
+    if (strcmp(first, second) != 0) {
+      (void)snprintf(why, sizeof(why), "tensor %" PRIu32 " was %s when it was recorded, and is %s", i, first, second);
+    } else if (a->read_only != b->read_only) {
+      (void)snprintf(why, sizeof(why), "tensor %" PRIu32 " was %s when it was recorded, and is %s", i,
+                     a->read_only ? "read-only" : "to be written", b->read_only ? "read-only" : "to be written");
+    } else {
+      (void)snprintf(why, sizeof(why), "tensor %" PRIu32 " shares other bytes with the other tensors than when it was recorded", i);
+    }
+    break;
+  }
+  slip__report_graph(workspace, is->key, "has another contract than before", why, now);
 }
 
 // --- Entries ------------------------------------------------------------------------------------------------------------------------
 
 static void slip__begin_drop(slip__workspace_t *workspace, slip__begin_entry_t *entry) {
   slip__replay_destroy(entry->replay, workspace->seat);
-  slip__definition_release(entry->definition);
+  slip__definition_release(entry->head.definition);
+  if (entry->contract) slip__free(workspace->engine->allocator, entry->contract, slip__begin_contract_bytes(entry->contract->tensor_count));
   workspace->begins->stats.bytes -= entry->bytes;
+  entry->contract = NULL;
   entry->replay = NULL;
-  entry->definition = NULL;
+  entry->head.definition = NULL;
   entry->bytes = 0;
 }
 
-static void slip__begin_refuse(slip__workspace_t *workspace, slip__begin_entry_t *entry, const char *reason) {
+// |reason| is constant text, |detail| more of it, said but not kept.
+static void slip__begin_refuse(slip__workspace_t *workspace, slip__begin_entry_t *entry, const char *reason, const char *detail) {
+  slip__begins_t *begins = workspace->begins;
   slip__begin_drop(workspace, entry);
-  entry->step = SLIP__BEGIN_REFUSED;
-  workspace->begins->stats.reason = reason;
-  ++workspace->begins->stats.refused;
+  entry->head.step = SLIP__RECORD_REFUSED;
+  begins->stats.reason = reason;
+  ++begins->stats.refused;
+  atomic_fetch_add_explicit(&slip__record_counts(workspace->engine)->refused, 1, memory_order_relaxed);
+  if (!slip__report_once(workspace, &begins->said, entry->name, SLIP__REPORT_REFUSED)) return;
+  char why[2 * SLIP__REPORT_TEXT];
+  (void)snprintf(why, sizeof(why), "%s%s", reason, detail);
+  slip__report_graph(workspace, entry->name, "is never replayed with this contract", why, "its body runs each time, as written");
 }
 
 // |entry| has grown by |bytes|: others go if it is too much.
@@ -169,7 +212,7 @@ static void slip__begin_grow(slip__workspace_t *workspace, slip__begin_entry_t *
     slip__begin_entry_t *oldest = NULL;
     for (uint32_t i = 0; i < SLIP__BEGIN_COUNT; ++i) {
       slip__begin_entry_t *other = &begins->entries[i];
-      if (other != entry && other->bytes && (!oldest || other->used < oldest->used)) oldest = other;
+      if (other != entry && other->bytes && (!oldest || other->head.used < oldest->head.used)) oldest = other;
     }
     if (!oldest) break;
     slip__begin_drop(workspace, oldest);
@@ -178,22 +221,49 @@ static void slip__begin_grow(slip__workspace_t *workspace, slip__begin_entry_t *
   }
 }
 
-static slip__begin_entry_t *slip__begin_find(slip__workspace_t *workspace, slip__hash128_t key) {
+// Another contract of the same key is known, and it has not been said.
+static void slip__begin_look_for_mismatch(slip__workspace_t *workspace, const slip__begin_contract_t *contract) {
   slip__begins_t *begins = workspace->begins;
-  slip__begin_entry_t *oldest = &begins->entries[0];
   for (uint32_t i = 0; i < SLIP__BEGIN_COUNT; ++i) {
-    slip__begin_entry_t *entry = &begins->entries[i];
-    if (entry->used && slip__hash128_equal(entry->key, key)) {
-      entry->used = ++begins->clock;
-      return entry;
-    }
-    if (entry->used < oldest->used) oldest = entry;
+    const slip__begin_contract_t *other = begins->entries[i].contract;
+    if (!other || other->key != contract->key || other->object != contract->object || other->entry_and_flags != contract->entry_and_flags)
+      continue;
+    if (slip__report_once(workspace, &begins->said, contract->key, SLIP__REPORT_MISMATCH))
+      slip__begin_tell_mismatch(workspace, other, contract);
+    return;
   }
-  if (oldest->used) ++begins->stats.evicted;
+}
+
+static void slip__begin_keep_contract(slip__workspace_t *workspace, slip__begin_entry_t *entry, const slip__begin_contract_t *contract) {
+  size_t bytes = slip__begin_contract_bytes(contract->tensor_count);
+  void *memory;
+  slip_status_t status = slip__alloc(workspace->engine->allocator, bytes, &memory);
+  slip_status_free(status);  // short of memory: a mismatch will not be said
+  if (!memory) return;
+  memcpy(memory, contract, bytes);
+  entry->contract = memory;
+}
+
+static slip__begin_entry_t *slip__begin_find(slip__workspace_t *workspace, const slip__begin_contract_t *contract) {
+  slip__begins_t *begins = workspace->begins;
+  slip__hash128_t key =
+      slip__hash128((slip_const_bytes_t){.data = (const uint8_t *)contract, .size = slip__begin_contract_bytes(contract->tensor_count)});
+  slip__begin_entry_t *entry = slip__record_lookup(begins->entries, SLIP__BEGIN_COUNT, sizeof(*entry), key), *oldest = begins->entries;
+  if (entry) {
+    entry->head.used = ++begins->clock;
+    return entry;
+  }
+  for (uint32_t i = 0; i < SLIP__BEGIN_COUNT; ++i) {
+    if (begins->entries[i].head.used < oldest->head.used) oldest = &begins->entries[i];
+  }
+  slip__begin_look_for_mismatch(workspace, contract);
+  if (oldest->head.used) ++begins->stats.evicted;
   slip__begin_drop(workspace, oldest);
   memset(oldest, 0, sizeof(*oldest));
-  oldest->key = key;
-  oldest->used = ++begins->clock;
+  oldest->head.key = key;
+  oldest->head.used = ++begins->clock;
+  oldest->name = contract->key;
+  slip__begin_keep_contract(workspace, oldest, contract);
   return oldest;
 }
 
@@ -209,7 +279,7 @@ static uint64_t slip__begin_changed(const slip__begin_entry_t *entry, const slip
 // The body of |entry| has been recorded again and made the same graph.
 static void slip__begin_agreed(slip__workspace_t *workspace, slip__begin_entry_t *entry, const slip__boundary_t *boundary) {
   uint64_t changed = slip__begin_changed(entry, boundary);
-  entry->step = SLIP__BEGIN_TRUSTED;
+  entry->head.step = SLIP__RECORD_TRUSTED;
   if (changed && (changed & (changed - 1)) == 0) {
     uint32_t i = (uint32_t)__builtin_ctzll(changed);
     if (!(entry->tried & changed)) {
@@ -221,7 +291,7 @@ static void slip__begin_agreed(slip__workspace_t *workspace, slip__begin_entry_t
     }
   }
   if (++entry->recordings > SLIP__BEGIN_PATIENCE)
-    slip__begin_refuse(workspace, entry, "its scalars change together, so that no comparison tells what follows from which");
+    slip__begin_refuse(workspace, entry, "its scalars change together, so that no comparison tells what follows from which", "");
 }
 
 // Of the recording under way, whose body is over.
@@ -242,19 +312,22 @@ static void slip__begin_recorded(slip__workspace_t *workspace) {
   }
   ++begins->stats.recorded;
   if (!definition || definition->block->node_count == 0) {
-    slip__begin_refuse(workspace, entry, definition ? "it has no tasks" : reason);
-  } else if (entry->step == SLIP__BEGIN_NEW) {
-    entry->step = SLIP__BEGIN_ONCE;
-    entry->definition = slip__definition_retain(definition);
+    slip__begin_refuse(workspace, entry, definition ? "it has no tasks" : reason, "");
+  } else if (entry->head.step == SLIP__RECORD_NEW) {
+    entry->head.step = SLIP__RECORD_ONCE;
+    entry->head.definition = slip__definition_retain(definition);
     entry->read = boundary->read;
     entry->written = boundary->written;
     if (boundary->scalar_count) memcpy(entry->scalars, boundary->scalars, boundary->scalar_count * sizeof(uint64_t));
+    atomic_fetch_add_explicit(&slip__record_counts(workspace->engine)->recorded, 1, memory_order_relaxed);
     slip__begin_grow(workspace, entry, definition->block->bytes);
-  } else if (entry->definition->block->hash == definition->block->hash && entry->read == boundary->read &&
+  } else if (entry->head.definition->block->hash == definition->block->hash && entry->read == boundary->read &&
              entry->written == boundary->written) {
     slip__begin_agreed(workspace, entry, boundary);
   } else {
-    slip__begin_refuse(workspace, entry, "two calls with the same contract submitted different tasks");
+    char detail[SLIP__REPORT_TEXT];
+    slip__report_difference(entry->head.definition->block, definition->block, workspace->run->object, detail, sizeof(detail));
+    slip__begin_refuse(workspace, entry, "two calls with the same contract submitted different tasks", detail);
   }
   slip__definition_release(definition);
 }
@@ -273,7 +346,9 @@ static void slip__begin_replay(slip__workspace_t *workspace, const slip__begin_e
   }
   if (slip__workspace_failed(workspace)) return;
   ++begins->stats.replayed;
+  slip__workspace_count_replay(workspace);
   slip__queue_publish(&workspace->seat->queue);
+  slip__chaos_point(SLIP__CHAOS_REPLAY_BIND);
   slip__replay_bind(entry->replay, bound, begins->boundary.scalars);
   workspace->ran += slip__replay_run(entry->replay, workspace, SLIP__REPLAY_AUTO);
   slip__stall_begin(workspace);  // the run goes on
@@ -285,13 +360,14 @@ static bool slip__begin_decide(slip__workspace_t *workspace, uint64_t key, const
       .max_nodes = SLIP__RECORD_MAX_NODES, .max_edges = SLIP__RECORD_MAX_EDGES, .max_bytes = SLIP__RECORD_MAX_BYTES};
   slip__begins_t *begins = workspace->begins;
   slip__boundary_t *boundary = &begins->boundary;
-  slip__begin_entry_t *entry = slip__begin_find(
-      workspace, slip__begin_contract(workspace, key, tensors, boundary->tensor_count, boundary->scalar_count, boundary->bounds));
+  slip__begin_contract_t contract;
+  slip__begin_contract(workspace, key, tensors, boundary->tensor_count, boundary->scalar_count, boundary->bounds, &contract);
+  slip__begin_entry_t *entry = slip__begin_find(workspace, &contract);
   slip_status_t status = slip_ok_status();
-  if (entry->step == SLIP__BEGIN_REFUSED) return false;
-  if (entry->step == SLIP__BEGIN_TRUSTED && slip__begin_changed(entry, boundary) == 0) {
+  if (entry->head.step == SLIP__RECORD_REFUSED) return false;
+  if (entry->head.step == SLIP__RECORD_TRUSTED && slip__begin_changed(entry, boundary) == 0) {
     if (!entry->replay) {
-      status = slip__replay_create(workspace->engine, entry->definition, workspace->run->object, &entry->replay);
+      status = slip__replay_create(workspace->engine, entry->head.definition, workspace->run->object, &entry->replay);
       slip_status_free(status);  // short of memory: the body runs
       if (!entry->replay) return false;
       slip__begin_grow(workspace, entry, entry->replay->bytes);
@@ -338,6 +414,16 @@ static bool slip__begin_is_good(slip__workspace_t *workspace, const slip_otensor
   return false;
 }
 
+// Why a graph here cannot be recorded; NULL: it can.
+static const char *slip__begin_unfit(const slip__workspace_t *workspace, uint32_t tensor_count, uint32_t scalar_count) {
+  if (tensor_count > SLIP__BEGIN_TENSORS) return "it has more than 32 tensors";
+  if (scalar_count > SLIP__BEGIN_SCALARS) return "it has more than 64 scalars";
+  if (workspace->scopes[workspace->depth].mode != SLIP_SCOPE_AUTO) return "it begins inside SLIP_SCOPE_MANUAL, where nothing is inferred";
+  // As cache.h: a budget is for what it names, and reports of crashes name tasks as they were submitted.
+  if (workspace->budget_bytes) return "the workspace has a budget (workspace_budget_bytes), which recordings do not count against";
+  return workspace->seat->notes ? "reports of crashes are asked for, which name tasks as they were submitted" : NULL;
+}
+
 int32_t slip__begin_graph(slip_orch_t *o, uint64_t key, const slip_otensor_t *tensors, uint32_t tensor_count, const uint64_t *scalars,
                           uint32_t scalar_count) {
   slip__workspace_t *workspace = (slip__workspace_t *)o;
@@ -345,10 +431,10 @@ int32_t slip__begin_graph(slip_orch_t *o, uint64_t key, const slip_otensor_t *te
   slip__begins_t *begins = workspace->begins;
   bool inside = begins->recording != NULL;
   if (inside) slip__recorder_refuse(workspace->recorder, "a graph begins in it");
-  // As cache.h: a budget is for what it names, and reports of crashes name tasks as they were submitted.
-  bool fits = !workspace->recorder && tensor_count <= SLIP__BEGIN_TENSORS && scalar_count <= SLIP__BEGIN_SCALARS &&
-              workspace->scopes[workspace->depth].mode == SLIP_SCOPE_AUTO && !workspace->budget_bytes && !workspace->seat->notes;
-  if (fits && slip__begin_bounds(workspace, tensors, tensor_count, begins->bounds)) {
+  const char *unfit = workspace->recorder ? NULL : slip__begin_unfit(workspace, tensor_count, scalar_count);
+  if (unfit && slip__report_once(workspace, &begins->said, key, SLIP__REPORT_UNFIT))
+    slip__report_graph(workspace, key, "is not recorded", unfit, "its body runs each time, as written");
+  if (!workspace->recorder && !unfit && slip__begin_bounds(workspace, tensors, tensor_count, begins->bounds)) {
     begins->boundary =
         (slip__boundary_t){.bounds = begins->bounds, .scalars = scalars, .tensor_count = tensor_count, .scalar_count = scalar_count};
     if (slip__begin_decide(workspace, key, tensors)) {

@@ -3,6 +3,7 @@
 #include "graph/recorded/begin.h"
 
 #include "graph/recorded/cache.h"
+#include "os/log.h"
 #include "slip_test_graph.h"
 
 #define CELLS 64
@@ -264,7 +265,10 @@ SLIP_TEST(what_scalars_leave_in_a_graph_is_never_baked) {
       {DIFFERENCE, "two calls with the same contract submitted different tasks"},
       {HALF, "two calls with the same contract submitted different tasks"},
       {OTHER_TENSOR, "it uses a tensor that is neither the graph's nor made in it"},
-      {OTHER_TASK, "it has too many tasks or dependencies"},
+      {OTHER_TASK,
+       "a task in it depends by name on one from before it (slip_task_after(), slip_task_join()), whose place no replay knows; submit both "
+       "in "
+       "it, or let their tensors say the order"},
       {EMPTY, "it has no tasks"},
       {OVERWRITTEN, "a derived scalar was changed or copied before its task was submitted"},
   };
@@ -282,6 +286,110 @@ SLIP_TEST(inner_graphs_are_replayed_where_outer_ones_cannot_be) {
   SLIP_CHECK_STR(stats.reason, "a graph begins in it");
   SLIP_CHECK_EQ(stats.refused, 1);
   SLIP_CHECK(stats.replayed > 30);
+}
+
+// --- What is said -------------------------------------------------------------------------------------------------------------------
+
+typedef struct lines_t {
+  int count;
+  char last[SLIP__LOG_LINE];
+} lines_t;
+
+static void keep_line(void *user, slip__log_level_e level, const char *line) {
+  lines_t *lines = user;
+  (void)level;
+  ++lines->count;
+  (void)snprintf(lines->last, sizeof(lines->last), "%s", line);
+}
+
+// Two workspaces of one engine, many calls: one line.
+SLIP_TEST(a_graph_that_is_not_replayed_is_said_once) {
+  static const struct {
+    int trick;
+    const char *parts[3];
+  } cases[] = {{TWICE_PLUS_ONE,
+                {"graph 1 of entry \"test\" is never replayed with this contract: ", "task 0 is mix, whose scalar 0 was 201, and is 203",
+                 "its body runs each time"}},
+               {OTHER_TASK, {"graph 1 of entry \"test\"", "depends by name on one from before it", "its body runs each time"}},
+               {EMPTY, {"graph 1 of entry \"test\"", "it has no tasks", "its body runs each time"}}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    graph_test_t tests[2] = {graph_test_open(2, 64, 1 << 20, 256)};
+    slip__workspace_options_t options = graph_test_options(64, 1 << 20, 256);
+    slip__run_site_t site = {.id = 9};
+    static int64_t data[2][CELLS];
+    lines_t lines = {0};
+    tests[1].engine = tests[0].engine;
+    SLIP_CHECK_OK(slip__workspace_create(tests[0].engine, &options, &tests[1].workspace));
+    slip__log_capture(SLIP__LOG_WARN, keep_line, &lines);
+    trick = cases[i].trick;
+    for (int round = 0; round < 6; ++round) {
+      for (int w = 0; w < 2; ++w) SLIP_CHECK_OK(run_plan(&tests[w], tricky, &site, data, false, round));
+    }
+    slip__log_capture(0, NULL, NULL);
+    SLIP_CHECK_EQ(lines.count, 1);
+    for (int part_index = 0; part_index < 3; ++part_index) SLIP_CHECK(strstr(lines.last, cases[i].parts[part_index]) != NULL);
+    SLIP_CHECK_EQ(atomic_load(&slip__record_counts(tests[0].engine)->refused), 2);  // each workspace finds out for itself
+    slip__workspace_destroy(tests[1].workspace);
+    graph_test_close(&tests[0]);
+  }
+}
+
+// Keys 0 to 2 come with shapes, then other shapes; key 3 in a manual scope; key 4 with too much.
+static void reshaped(slip_orch_t *o, const slip_oargs_t *args) {
+  static uint64_t many[SLIP__BEGIN_SCALARS + 1];
+  for (uint64_t i = 0; i < 24; ++i) {
+    slip_otensor_t cells = part(o, args->tensors[0], 0, i < 12 ? 8 : 6);
+    if (begin(o, i % 3, &cells, 1, NULL, 0)) do_mix(o, cells, cells, i % 3);
+    end(o);
+    slip_scope_begin(o, SLIP_SCOPE_MANUAL);
+    if (begin(o, 3, &cells, 1, NULL, 0)) do_mix(o, cells, part(o, args->tensors[1], 0, 4), 1);
+    end(o);
+    slip_scope_end(o);
+    if (begin(o, 4, &cells, 1, many, SLIP__BEGIN_SCALARS + 1)) do_mix(o, cells, cells, 2);
+    end(o);
+  }
+}
+static void count_kinds(void *user, slip__log_level_e level, const char *line) {
+  int *counts = user;
+  (void)level;
+  counts[0] +=
+      strstr(line, "has another contract than before: tensor 0 was i64 [8] with strides (1) when it was recorded, and is i64 [6]") != NULL;
+  counts[1] += strstr(line, "graph 3 of entry \"test\" is not recorded: it begins inside SLIP_SCOPE_MANUAL") != NULL;
+  counts[2] += strstr(line, "graph 4 of entry \"test\" is not recorded: it has more than 64 scalars") != NULL;
+  ++counts[3];
+}
+SLIP_TEST(other_contracts_and_places_are_said_once_a_key) {
+  graph_test_t test = graph_test_open(1, 64, 1 << 20, 256);
+  slip__run_site_t site = {.id = 9};
+  static int64_t data[2][CELLS];
+  int counts[4] = {0};
+  slip__log_capture(SLIP__LOG_WARN, count_kinds, counts);
+  for (int round = 0; round < 4; ++round) SLIP_CHECK_OK(run_plan(&test, reshaped, &site, data, false, round));
+  slip__log_capture(0, NULL, NULL);
+  SLIP_CHECK_EQ(counts[0], 3);
+  SLIP_CHECK_EQ(counts[1], 1);
+  SLIP_CHECK_EQ(counts[2], 1);
+  SLIP_CHECK_EQ(counts[3], 5);
+  graph_test_close(&test);
+}
+
+static void many_kinds(slip_orch_t *o, const slip_oargs_t *args) {
+  for (uint64_t key = 0; key < 400; ++key) {
+    if (begin(o, key, args->tensors, 1, NULL, 0)) bodies += 1;
+    end(o);
+  }
+}
+SLIP_TEST(lines_about_graphs_are_bounded) {
+  graph_test_t test = graph_test_open(1, 64, 1 << 20, 256);
+  slip__run_site_t site = {.id = 9};
+  static int64_t data[2][CELLS];
+  lines_t lines = {0};
+  slip__log_capture(SLIP__LOG_WARN, keep_line, &lines);
+  for (int round = 0; round < 3; ++round) SLIP_CHECK_OK(run_plan(&test, many_kinds, &site, data, false, round));
+  slip__log_capture(0, NULL, NULL);
+  SLIP_CHECK_EQ(lines.count, 256 + 1);
+  SLIP_CHECK(strstr(lines.last, "further ones are counted only") != NULL);
+  graph_test_close(&test);
 }
 
 // --- Contracts ----------------------------------------------------------------------------------------------------------------------

@@ -5,31 +5,28 @@
 
 #include "base/allocator.h"
 #include "base/hash.h"
+#include "graph/recorded/entry.h"
 #include "graph/recorded/recorder.h"
 #include "graph/recorded/replay.h"
+#include "graph/recorded/report.h"
 #include "graph/stall.h"
+#include "os/chaos.h"
+#include "os/log.h"
 
-typedef enum slip__record_step_e {
-  SLIP__RECORD_SEEN = 0,     // once, as always
-  SLIP__RECORD_ONCE = 1,     // recorded, not compared yet
-  SLIP__RECORD_TRUSTED = 2,  // recorded twice, the same
-  SLIP__RECORD_REFUSED = 3,
-} slip__record_step_e;
-
+// NEW: seen once, as always.
 typedef struct slip__back_entry_t {
-  slip__hash128_t key;
-  uint64_t used;  // the clock when it was last used; 0: free
-  slip__definition_t *definition;
-  uint32_t step;
+  slip__record_head_t head;
   uint32_t recording;  // a run is recording it: others run as always
 } slip__back_entry_t;
 
 struct slip__record_back_t {
   slip_allocator_t allocator;
+  slip__record_counts_t counts;
   pthread_mutex_t lock;
   // Under |lock|.
   uint64_t clock;
   slip__record_stats_t stats;
+  slip__report_said_t said;
   slip__back_entry_t entries[SLIP__RECORD_BACK_COUNT];
 };
 
@@ -113,75 +110,101 @@ slip_status_t slip__record_back_create(slip_allocator_t allocator, slip__record_
 
 void slip__record_back_destroy(slip__record_back_t *back) {
   if (!back) return;
-  for (uint32_t i = 0; i < SLIP__RECORD_BACK_COUNT; ++i) slip__definition_release(back->entries[i].definition);
+  for (uint32_t i = 0; i < SLIP__RECORD_BACK_COUNT; ++i) slip__definition_release(back->entries[i].head.definition);
   (void)pthread_mutex_destroy(&back->lock);
   slip__free(back->allocator, back, sizeof(*back));
 }
 
 static void slip__back_drop(slip__record_back_t *back, slip__back_entry_t *entry) {
-  if (entry->definition) {
-    back->stats.bytes -= entry->definition->block->bytes;
+  if (entry->head.definition) {
+    back->stats.bytes -= entry->head.definition->block->bytes;
     --back->stats.count;
     ++back->stats.evicted;
-    slip__definition_release(entry->definition);
+    slip__definition_release(entry->head.definition);
   }
   memset(entry, 0, sizeof(*entry));
 }
 
 // Under the lock. The entry of |key|, the oldest one given up for it if need be; NULL if all are being recorded.
 static slip__back_entry_t *slip__back_entry(slip__record_back_t *back, slip__hash128_t key, bool add) {
-  slip__back_entry_t *oldest = NULL;
+  slip__back_entry_t *entry = slip__record_lookup(back->entries, SLIP__RECORD_BACK_COUNT, sizeof(*entry), key), *oldest = NULL;
+  if (entry) entry->head.used = ++back->clock;
+  if (entry || !add) return entry;
   for (uint32_t i = 0; i < SLIP__RECORD_BACK_COUNT; ++i) {
-    slip__back_entry_t *entry = &back->entries[i];
-    if (entry->used && slip__hash128_equal(entry->key, key)) {
-      entry->used = ++back->clock;
-      return entry;
-    }
-    if (!entry->recording && (!oldest || entry->used < oldest->used)) oldest = entry;
+    slip__back_entry_t *other = &back->entries[i];
+    if (!other->recording && (!oldest || other->head.used < oldest->head.used)) oldest = other;
   }
-  if (!add || !oldest) return NULL;
+  if (!oldest) return NULL;
   slip__back_drop(back, oldest);
-  oldest->key = key;
-  oldest->used = ++back->clock;
+  oldest->head.key = key;
+  oldest->head.used = ++back->clock;
   return oldest;
 }
 
 static void slip__back_refuse(slip__record_back_t *back, slip__back_entry_t *entry, const char *reason) {
-  if (entry->definition) slip__back_drop(back, entry);
-  entry->step = SLIP__RECORD_REFUSED;
+  if (entry->head.definition) slip__back_drop(back, entry);
+  entry->head.step = SLIP__RECORD_REFUSED;
   back->stats.reason = reason;
   ++back->stats.refused;
+  atomic_fetch_add_explicit(&back->counts.refused, 1, memory_order_relaxed);
 }
 
 // Under the lock: a run of |entry| has been recorded as |definition|, which is taken over.
 static void slip__back_recorded(slip__record_back_t *back, slip__back_entry_t *entry, slip__definition_t *definition, const char *reason) {
-  slip__hash128_t key = entry->key;
+  slip__hash128_t key = entry->head.key;
   entry->recording = 0;
   if (!definition) {
     slip__back_refuse(back, entry, reason);
-  } else if (entry->step == SLIP__RECORD_SEEN) {
-    entry->step = SLIP__RECORD_ONCE;
-    entry->definition = slip__definition_retain(definition);
+  } else if (entry->head.step == SLIP__RECORD_NEW) {
+    entry->head.step = SLIP__RECORD_ONCE;
+    entry->head.definition = slip__definition_retain(definition);
     back->stats.bytes += definition->block->bytes;
     ++back->stats.count;
     ++back->stats.recorded;
-  } else if (entry->definition->block->hash == definition->block->hash) {
-    entry->step = SLIP__RECORD_TRUSTED;
+    atomic_fetch_add_explicit(&back->counts.recorded, 1, memory_order_relaxed);
+  } else if (entry->head.definition->block->hash == definition->block->hash) {
+    entry->head.step = SLIP__RECORD_TRUSTED;
   } else {
     slip__back_refuse(back, entry, "two runs with the same arguments submitted different tasks");
   }
-  entry->key = key;
-  entry->used = ++back->clock;
+  entry->head.key = key;
+  entry->head.used = ++back->clock;
   slip__definition_release(definition);
   while (back->stats.bytes > SLIP__RECORD_BACK_BYTES) {  // the newest is at most one definition's bound, which fits
     slip__back_entry_t *oldest = NULL;
     for (uint32_t i = 0; i < SLIP__RECORD_BACK_COUNT; ++i) {
       slip__back_entry_t *other = &back->entries[i];
-      if (other->definition && other != entry && !other->recording && (!oldest || other->used < oldest->used)) oldest = other;
+      if (other->head.definition && other != entry && !other->recording && (!oldest || other->head.used < oldest->head.used))
+        oldest = other;
     }
     if (!oldest) break;
     slip__back_drop(back, oldest);
   }
+}
+
+slip__record_counts_t *slip__record_counts(const slip__engine_t *engine) {
+  return &engine->recorded->counts;
+}
+
+bool slip__record_says(slip__engine_t *engine, uint64_t id) {
+  slip__record_back_t *back = engine->recorded;
+  slip__report_said_t *said = &back->said;
+  bool first = true, full = false;
+  (void)pthread_mutex_lock(&back->lock);
+  for (uint32_t i = 0; i < said->count && first; ++i) first = said->ids[i] != id;
+  if (first && said->count == SLIP__REPORT_LINES) {
+    first = false;
+    full = !said->full_said;
+    said->full_said = true;
+  } else if (first) {
+    said->ids[said->count++] = id;
+  }
+  (void)pthread_mutex_unlock(&back->lock);
+  if (full) {
+    slip__log(SLIP__LOG_WARN, "%u lines about recorded graphs were written; further ones are counted only (slip_context_stats())",
+              SLIP__REPORT_LINES);
+  }
+  return first;
 }
 
 slip__record_stats_t slip__record_stats(slip__engine_t *engine) {
@@ -256,6 +279,7 @@ static void slip__record_replay(slip__workspace_t *workspace, const slip__run_t 
   workspace->status = slip_ok_status();
   atomic_store_explicit(&workspace->failed, 0, memory_order_relaxed);
   slip__stall_begin(workspace);
+  slip__chaos_point(SLIP__CHAOS_REPLAY_BIND);
   slip__replay_bind(replay, run->tensors, run->scalars);
   workspace->ran += slip__replay_run(replay, workspace, SLIP__REPLAY_AUTO);
   slip__stall_end(workspace);
@@ -273,9 +297,9 @@ __attribute__((noinline)) static slip__replay_t *slip__record_ask(slip__workspac
   slip__back_entry_t *entry = slip__back_entry(back, key, false);
   if (!entry) {
     (void)slip__back_entry(back, key, true);  // seen once, after this run
-  } else if (entry->step == SLIP__RECORD_TRUSTED) {
-    definition = slip__definition_retain(entry->definition);
-  } else if (entry->step == SLIP__RECORD_REFUSED) {
+  } else if (entry->head.step == SLIP__RECORD_TRUSTED) {
+    definition = slip__definition_retain(entry->head.definition);
+  } else if (entry->head.step == SLIP__RECORD_REFUSED) {
     refused = true;
   } else if (!entry->recording) {
     entry->recording = 1;
@@ -323,6 +347,7 @@ bool slip__record_begin(slip__workspace_t *workspace, const slip__run_t *run) {
   slip__replay_t *replay = entry ? entry->replay : slip__record_ask(workspace, run, key);
   if (!replay) return false;
   ++front->replayed;
+  slip__workspace_count_replay(workspace);
   slip__record_replay(workspace, run, replay);
   return true;
 }
@@ -336,6 +361,7 @@ __attribute__((noinline)) static void slip__record_finish(slip__workspace_t *wor
   slip__definition_t *definition = slip__recorder_finish(workspace->recorder, lanes, &reason);
   workspace->recorder = NULL;
   bool failed = slip__workspace_failed(workspace);
+  slip__chaos_point(SLIP__CHAOS_RECORDED);
   (void)pthread_mutex_lock(&back->lock);
   slip__back_entry_t *entry = slip__back_entry(back, workspace->recorded->key, false);
   if (!entry || failed) {  // a run that failed says nothing about the next

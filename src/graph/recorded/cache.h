@@ -11,6 +11,8 @@
 //   third        as always, and recorded again      -> another graph than before: never again, and said once
 //   from then    replayed
 //
+// A site's very first run only tells how many tasks it has: with few, it counts for no contract.
+//
 //   front   per workspace, single-owner: contract -> instance. A replay looks here only: no lock, no allocation, no system call.
 //   back    per engine, under a lock: contract -> definition, shared by the workspaces. Least recently used go first; bounded in
 //           number and bytes. An entry that leaves here lives on in the fronts that hold it until they need the place.
@@ -45,6 +47,15 @@ void slip__record_back_destroy(slip__record_back_t *back);  // NULL is fine; all
 // Thread-safe; takes the lock.
 slip__record_stats_t slip__record_stats(slip__engine_t *engine);
 
+// Of all runs and named graphs. Each number by itself: relaxed.
+typedef struct slip__record_counts_t {
+  _Atomic uint64_t recorded;  // recordings that another one was compared with, or will be
+  _Atomic uint64_t refused;   // contracts that are never replayed
+} slip__record_counts_t;
+slip__record_counts_t *slip__record_counts(const slip__engine_t *engine);
+// True the first time for |id|, while there is room in what an engine remembers (report.h). Thread-safe; takes the lock.
+bool slip__record_says(slip__engine_t *engine, uint64_t id);
+
 // Before a run with a site. True: it has been replayed, |workspace->status| is its result. False: it is to be run; |workspace->recorder| is
 // then set if it is to be recorded.
 bool slip__record_begin(slip__workspace_t *workspace, const slip__run_t *run);
@@ -52,6 +63,6 @@ bool slip__record_begin(slip__workspace_t *workspace, const slip__run_t *run);
 void slip__record_end(slip__workspace_t *workspace, const slip__run_t *run, uint64_t task_count);
 void slip__record_front_destroy(slip__workspace_t *workspace);
 uint64_t slip__record_front_bytes(const slip__workspace_t *workspace);
-uint64_t slip__record_replays(const slip__workspace_t *workspace);  // runs replayed so far
+uint64_t slip__record_replays(const slip__workspace_t *workspace);  // runs replayed so far, named graphs not counted
 
 #endif  // SLIPSTREAM_SRC_GRAPH_RECORDED_CACHE_H_

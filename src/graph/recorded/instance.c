@@ -7,20 +7,79 @@
 #include "base/checked.h"
 #include "graph/execute.h"
 #include "graph/recorded/replay.h"
+#include "graph/schedule.h"
 
 #define SLIP__SINKS_PER_GROUP 64u
+#define SLIP__INSTANCE_FORMS  32u  // as many are told apart; nodes that look otherwise carry whole views
 #define SLIP__HEAP_ALIGN      64u
 
 // Byte offsets into the allocation.
 typedef struct slip__instance_layout_t {
-  uint64_t nodes, waits, successors, order, slots, lanes, groups, roots, patches, first_patch, boundaries, arguments, heap;
+  uint64_t forms, views, nodes, waits, successors, order, slots, lanes, groups, roots, patches, first_patch, boundaries, arguments, heap;
   uint64_t total;
   uint32_t slot_count, sink_count, root_count, patch_count, group_count;
   uint64_t argument_bytes;
+  uint32_t form_count, view_count;
+  uint32_t form_nodes[SLIP__INSTANCE_FORMS];  // of each form the node with the most tensors
 } slip__instance_layout_t;
 
 static bool slip__node_needs_slot(const slip__definition_node_t *node) {
   return node->predicate != SLIP__NONE || node->block_count > 1;
+}
+
+// --- Forms --------------------------------------------------------------------------------------------------------------------------
+
+// The first tensors of |a| and |b|, as many as both have, look alike.
+static bool slip__forms_agree(const slip__definition_block_t *block, const slip__definition_node_t *a, const slip__definition_node_t *b) {
+  const slip__definition_tensor_t *of_a = slip__definition_tensors(block) + a->first_tensor;
+  const slip__definition_tensor_t *of_b = slip__definition_tensors(block) + b->first_tensor;
+  uint32_t count = a->tensor_count < b->tensor_count ? a->tensor_count : b->tensor_count;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (of_a[i].dtype != of_b[i].dtype || of_a[i].rank != of_b[i].rank || memcmp(of_a[i].dims, of_b[i].dims, sizeof(of_a[i].dims)) != 0 ||
+        memcmp(of_a[i].strides, of_b[i].strides, sizeof(of_a[i].strides)) != 0)
+      return false;
+  }
+  return true;
+}
+
+// The form of |node|, or SLIP__NONE: one that is there, made wider if need be, or a new one while there is room.
+static uint32_t slip__instance_form(const slip__definition_block_t *block, const slip__definition_node_t *node,
+                                    slip__instance_layout_t *layout) {
+  if (node->block_count > 1) return SLIP__NONE;  // the board takes whole views
+  const slip__definition_node_t *nodes = slip__definition_nodes(block);
+  for (uint32_t f = 0; f < layout->form_count; ++f) {
+    const slip__definition_node_t *known = &nodes[layout->form_nodes[f]];
+    if (!slip__forms_agree(block, node, known)) continue;
+    if (node->tensor_count > known->tensor_count) layout->form_nodes[f] = (uint32_t)(node - nodes);
+    return f;
+  }
+  if (layout->form_count == SLIP__INSTANCE_FORMS) return SLIP__NONE;
+  layout->form_nodes[layout->form_count] = (uint32_t)(node - nodes);
+  return layout->form_count++;
+}
+
+static void slip__instance_view(const slip__definition_tensor_t *tensor, slip_ktensor_t *out) {
+  memcpy(out->dims, tensor->dims, sizeof(out->dims));
+  memcpy(out->strides, tensor->strides, sizeof(out->strides));
+  out->dtype = tensor->dtype;
+  out->rank = tensor->rank;
+}
+
+static void slip__instance_forms(slip__replay_t *replay, const slip__instance_layout_t *layout, slip_ktensor_t *views) {
+  uint64_t id = slip__engine_next_form_id(replay->engine);
+  for (uint32_t f = 0; f < layout->form_count; ++f) {
+    const slip__definition_node_t *node = &slip__definition_nodes(replay->block)[layout->form_nodes[f]];
+    replay->forms[f] = (slip__replay_form_t){.id = id + f, .tensor_count = node->tensor_count, .views = views};
+    for (uint32_t i = 0; i < node->tensor_count; ++i) {
+      slip__instance_view(&slip__definition_tensors(replay->block)[node->first_tensor + i], views++);
+    }
+  }
+}
+
+// --- Layout -------------------------------------------------------------------------------------------------------------------------
+
+static uint64_t slip__node_argument_bytes(const slip__definition_node_t *node, uint32_t form) {
+  return node->tensor_count * (form == SLIP__NONE ? sizeof(slip_ktensor_t) : sizeof(void *)) + node->scalar_count * sizeof(uint64_t);
 }
 
 static void slip__instance_count(const slip__definition_block_t *block, slip__instance_layout_t *layout) {
@@ -31,8 +90,9 @@ static void slip__instance_count(const slip__definition_block_t *block, slip__in
     layout->slot_count += slip__node_needs_slot(&nodes[i]);
     layout->sink_count += nodes[i].successor_count == 0;
     layout->root_count += nodes[i].indegree == 0;
-    layout->argument_bytes += nodes[i].tensor_count * sizeof(slip_ktensor_t) + nodes[i].scalar_count * sizeof(uint64_t);
+    layout->argument_bytes += slip__node_argument_bytes(&nodes[i], slip__instance_form(block, &nodes[i], layout));
   }
+  for (uint32_t f = 0; f < layout->form_count; ++f) layout->view_count += nodes[layout->form_nodes[f]].tensor_count;
   for (uint32_t i = 0; i < block->tensor_count; ++i) layout->patch_count += tensors[i].base != SLIP__BASE_HEAP;
   for (uint32_t i = 0; i < block->scalar_count; ++i) layout->patch_count += scalars[i].source != SLIP__NONE;
   layout->patch_count += block->predicate_count;
@@ -51,7 +111,9 @@ static bool slip__instance_layout(const slip__definition_block_t *block, slip__i
   slip__instance_count(block, layout);
   uint64_t boundaries = (uint64_t)block->boundary_count + block->boundary_scalar_count;
   *total = sizeof(slip__replay_t);
-  return slip__instance_add(total, block->node_count, sizeof(slip__replay_node_t), &layout->nodes) &&
+  return slip__instance_add(total, layout->form_count, sizeof(slip__replay_form_t), &layout->forms) &&
+         slip__instance_add(total, layout->view_count, sizeof(slip_ktensor_t), &layout->views) &&
+         slip__instance_add(total, block->node_count, sizeof(slip__replay_node_t), &layout->nodes) &&
          slip__instance_add(total, block->wait_count, sizeof(slip__definition_wait_t), &layout->waits) &&
          slip__instance_add(total, block->successor_count, sizeof(uint32_t), &layout->successors) &&
          slip__instance_add(total, block->node_count, sizeof(uint32_t), &layout->order) &&
@@ -68,6 +130,7 @@ static bool slip__instance_layout(const slip__definition_block_t *block, slip__i
 
 static void slip__instance_place(slip__replay_t *replay, const slip__instance_layout_t *layout) {
   char *base = (char *)replay;
+  replay->forms = (slip__replay_form_t *)(void *)(base + layout->forms);
   replay->nodes = (slip__replay_node_t *)(void *)(base + layout->nodes);
   replay->waits = (slip__definition_wait_t *)(void *)(base + layout->waits);
   replay->successors = (uint32_t *)(void *)(base + layout->successors);
@@ -115,14 +178,12 @@ static void slip__instance_arguments(slip__instance_patcher_t *patcher, const sl
   const slip__definition_block_t *block = patcher->replay->block;
   const slip__definition_tensor_t *tensors = slip__definition_tensors(block) + node->first_tensor;
   const slip__definition_scalar_t *scalars = slip__definition_scalars(block) + node->first_scalar;
-  uint64_t *words = (uint64_t *)(void *)(made->arguments + node->tensor_count);
+  slip_ktensor_t *views = made->form == SLIP__NONE ? made->arguments : NULL;
+  void **data = made->arguments;
+  uint64_t *words = views ? (uint64_t *)(void *)(views + node->tensor_count) : (uint64_t *)(void *)(data + node->tensor_count);
   for (uint32_t i = 0; i < node->tensor_count; ++i) {
-    slip_ktensor_t *view = &made->arguments[i];
-    memcpy(view->dims, tensors[i].dims, sizeof(view->dims));
-    memcpy(view->strides, tensors[i].strides, sizeof(view->strides));
-    view->dtype = tensors[i].dtype;
-    view->rank = tensors[i].rank;
-    slip__instance_word(patcher, tensors[i].base, tensors[i].offset, &view->data);
+    if (views) slip__instance_view(&tensors[i], &views[i]);
+    slip__instance_word(patcher, tensors[i].base, tensors[i].offset, views ? (void *)&views[i].data : &data[i]);
   }
   for (uint32_t i = 0; i < node->scalar_count; ++i) {
     if (scalars[i].source == SLIP__NONE) {
@@ -195,8 +256,9 @@ static void slip__instance_slot(slip__replay_t *replay, const slip_object_t *obj
   slot->predicate_literal = predicate->literal;
 }
 
-static void slip__instance_nodes(slip__replay_t *replay, const slip_object_t *object, char *arguments) {
+static void slip__instance_nodes(slip__replay_t *replay, slip__instance_layout_t *layout, char *arguments) {
   const slip__definition_block_t *block = replay->block;
+  const slip_object_t *object = replay->object;
   const slip__definition_node_t *nodes = slip__definition_nodes(block);
   const slip__definition_entry_t *entries = slip__definition_entries(block);
   uint32_t slot = 0, successor = 0, sink = 0, root = 0;
@@ -208,20 +270,21 @@ static void slip__instance_nodes(slip__replay_t *replay, const slip_object_t *ob
     *made = (slip__replay_node_t){
         .indegree = node->indegree,
         .run = kernel ? kernel->run : NULL,
-        .arguments = (slip_ktensor_t *)(void *)arguments,
+        .arguments = arguments,
         .replay = replay,
         .first_successor = node->successor_count ? successor : sink++ / SLIP__SINKS_PER_GROUP,
         .successor_count = node->successor_count,
         .first_wait = entries[i].first_wait,
-        .scratch_bytes = kernel ? kernel->scratch_bytes : 0,
+        .form = slip__instance_form(block, node, layout),
         .tensor_count = (uint8_t)node->tensor_count,
         .scalar_count = (uint8_t)node->scalar_count,
         .flags = (uint8_t)((kernel ? 0 : SLIP__NODE_NO_KERNEL) | (node->predicate == SLIP__NONE ? 0 : SLIP__NODE_PREDICATE) |
-                           (node->block_count > 1 ? SLIP__NODE_BLOCKS : 0) | (entries[i].signals ? SLIP__NODE_SIGNALS : 0)),
+                           (node->block_count > 1 ? SLIP__NODE_BLOCKS : 0) | (entries[i].signals ? SLIP__NODE_SIGNALS : 0) |
+                           (kernel && kernel->scratch_bytes ? SLIP__NODE_SCRATCH : 0)),
         .wait_count = (uint8_t)entries[i].wait_count,
     };
     atomic_store_explicit(&made->pending, node->indegree, memory_order_relaxed);
-    arguments += node->tensor_count * sizeof(slip_ktensor_t) + node->scalar_count * sizeof(uint64_t);
+    arguments += slip__node_argument_bytes(node, made->form);
     for (uint32_t s = 0; s < node->successor_count; ++s) {
       replay->successors[successor++] = replay->order[slip__definition_successors(block)[node->first_successor + s]];
     }
@@ -269,9 +332,11 @@ slip_status_t slip__replay_create(slip__engine_t *engine, slip__definition_t *de
   replay->engine = engine;
   replay->definition = slip__definition_retain(definition);
   replay->block = block;
+  replay->object = object;
   slip__instance_place(replay, &layout);
   if (block->wait_count) memcpy(replay->waits, slip__definition_waits(block), block->wait_count * sizeof(slip__definition_wait_t));
-  slip__instance_nodes(replay, object, (char *)memory + layout.arguments);
+  slip__instance_forms(replay, &layout, (slip_ktensor_t *)(void *)((char *)memory + layout.views));
+  slip__instance_nodes(replay, &layout, (char *)memory + layout.arguments);
   for (uint32_t i = 0; i < block->lane_count; ++i) {
     replay->lanes[i].replay = replay;
     replay->lanes[i].first_entry = slip__definition_lanes(block)[i].first_entry;

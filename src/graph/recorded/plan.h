@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Laying a graph out for a number of threads: which node runs on which lane, and in which order.
 //
-// List scheduling: nodes in the order of their distance to the end (the critical path first), each on the lane where it can start first; a
-// result from another lane counts as late by SLIP__PLAN_HANDOVER of a mean node. That order is a topological one, and each lane keeps it:
-// therefore no set of lanes can wait for each other in a circle, however far each has come.
+// What is to be avoided is that lanes wait for each other, and then that bytes travel between them: on a machine whose CPUs share no cache,
+// one line costs as much as five short nodes. A result from another lane therefore counts as late by SLIP__PLAN_HANDOVER_EIGHTHS of a mean
+// node, and each one that a node reads makes it longer by SLIP__PLAN_FETCH_EIGHTHS. Nodes are given to lanes in several ways (planner.h),
+// each is laid out in time, and the one that would be over first is taken. What others wait for goes first within a lane, so that most
+// results are there long before they are asked for. The time for it grows as n log n, some 3 us a node.
+//
+// The order in which nodes start is a topological one, and each lane keeps it: therefore no set of lanes can wait for each other in a
+// circle, however far each has come.
 //
 // Of the edges only those between lanes are waited for, and of those only the ones that neither the lane's own order nor an earlier wait
 // already brings (vector clocks: what a lane knows of the others when it starts a node).

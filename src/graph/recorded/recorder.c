@@ -186,7 +186,11 @@ static bool slip__recorder_infer(slip__recorder_t *recorder, uint32_t node, cons
 static bool slip__recorder_depend(slip__recorder_t *recorder, slip_task_t task) {
   if (task == 0) return true;
   const slip__record_pair_t *pair = slip__record_find(&recorder->tasks, task);
-  return pair && pair->key && slip__builder_depend(recorder->builder, pair->value);
+  if (pair && pair->key) return slip__builder_depend(recorder->builder, pair->value);
+  slip__recorder_refuse(recorder,
+                        "a task in it depends by name on one from before it (slip_task_after(), slip_task_join()), whose place no "
+                        "replay knows; submit both in it, or let their tensors say the order");
+  return false;
 }
 
 void slip__recorder_derive(slip__recorder_t *recorder, const uint64_t *place, uint32_t index, uint64_t mul, uint64_t add) {

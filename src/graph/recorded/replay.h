@@ -18,6 +18,14 @@
 //   left        sinks (groups of them, then groups)  acq_rel   as |pending|: the last sees everything the replay wrote
 //   finished    the last one sets it (store)         seq_cst   acquire in the waiting submitter; seq_cst with its park word (park.h)
 //
+// A thread keeps up to SLIP__KEPT_MOST nodes that it has released beyond the one it runs next, if nodes are short, and runs the newest
+// first: depth first, with inputs still in its cache, and without a store that others watch. The oldest half goes to the ready queue
+// whenever that is found empty between two nodes, so that who looks for work finds some after one node's time. Long nodes are not kept:
+// while they run nobody could have what is kept behind them. How long they are says a replay that is timed, the first and then every 64th.
+//
+// Which way is the fastest is tried: five replays each at first, and two of each again after 512 (then 1024 .. 8192 while it changes
+// nothing), since it depends on how far apart the CPUs are, and a host changes that.
+//
 // Planned. Progress is never reset: it is `epoch << 32 | entries that are over`, and a new epoch makes every lane begin anew. A lane's
 // state is `epoch << 2 | free, held or done`: only a lane of the replay under way can be claimed, so that whoever comes late, with an item
 // of an earlier one, holds nothing even for a moment. Two such threads could hide both lanes from all who would run them (model:
@@ -62,20 +70,30 @@ typedef enum slip__replay_node_bits_e {
   SLIP__NODE_PREDICATE = 2,
   SLIP__NODE_BLOCKS = 4,
   SLIP__NODE_SIGNALS = 8,  // planned: others wait for it
+  SLIP__NODE_SCRATCH = 16,
 } slip__replay_node_bits_e;
 #define SLIP__NODE_COLD (SLIP__NODE_NO_KERNEL | SLIP__NODE_PREDICATE | SLIP__NODE_BLOCKS)
+
+// What the tensors of nodes look like, apart from where they lie. A node carries its form and its addresses, a quarter of what whole views
+// take: a large graph is as fast as memory brings it in. The thread that runs it changes the addresses in the views it already has, as it
+// does for a task of a window (graph/form.h). A node whose tensors look like the first of a larger form's has that one.
+typedef struct slip__replay_form_t {
+  uint64_t id;  // as slip__form_t.id
+  uint32_t tensor_count;
+  const slip_ktensor_t *views;
+} slip__replay_form_t;
 
 typedef struct slip__replay_node_t {
   _Alignas(64) _Atomic uint32_t pending;
   uint32_t indegree;
   slip_kernel_fn_t run;
-  slip_ktensor_t *arguments;  // tensors, then scalars
+  void *arguments;  // addresses, or of a node without form: tensors; then scalars
   slip__replay_t *replay;
   slip__slot_t *link;        // in a seat's overflow list
   uint32_t first_successor;  // of a sink: its group
   uint32_t successor_count;  // 0: a sink
   uint32_t first_wait;
-  uint32_t scratch_bytes;
+  uint32_t form;  // index, or SLIP__NONE
   uint8_t tensor_count;
   uint8_t scalar_count;
   uint8_t flags;  // slip__replay_node_bits_e
@@ -117,7 +135,9 @@ struct slip__replay_t {
   slip__engine_t *engine;
   slip__definition_t *definition;
   const slip__definition_block_t *block;
+  const slip_object_t *object;
   slip__replay_node_t *nodes;
+  slip__replay_form_t *forms;
   slip__definition_wait_t *waits;
   uint32_t *successors;  // places in |nodes|
   uint32_t *order;       // recorded order -> place
@@ -135,12 +155,17 @@ struct slip__replay_t {
   uint32_t *first_patch;
   uint64_t *boundaries;  // storages and scalars, as last written
   // Of the replay in flight: written by the starting thread before it publishes anything.
-  slip__slot_t *outer;           // task that is complete when the replay is; NULL: the submitter waits
   slip__workspace_t *workspace;  // of the run: nothing more is run once it has failed
   uint64_t started_ns;
   uint64_t epoch;  // of the last planned replay
   uint32_t mode;
-  bool timed;
+  uint32_t kept_limit;  // nodes that a thread keeps to itself
+  bool timed;           // for the trial of the ways
+  bool clocked;         // at all
+  // The starting thread's, except |node_ns|: that of whoever ends a replay.
+  uint32_t runs, until_trial, patience;
+  uint32_t tried;    // the way that was taken before the last trial; 0: there has been one only
+  uint64_t node_ns;  // time of all threads for a node, in the last replay that was timed; 0: not known
   // Shared.
   _Alignas(128) _Atomic uint32_t groups_left;
   _Atomic uint32_t lanes_left;
@@ -159,9 +184,6 @@ void slip__replay_destroy(slip__replay_t *replay, slip__seat_t *seat);
 void slip__replay_bind(slip__replay_t *replay, const slip_otensor_t *tensors, const uint64_t *scalars);
 // Runs to the end; the calling thread, the submitter of |workspace|, takes part. Returns how many kernels ran.
 uint64_t slip__replay_run(slip__replay_t *replay, slip__workspace_t *workspace, slip__replay_mode_e mode);
-// Starts it as the content of |outer|, a task that the calling thread, of |seat|, has taken to run; it is completed by whichever thread
-// ends the replay. Returns a task to run next, or NULL.
-slip__slot_t *slip__replay_start(slip__replay_t *replay, slip__seat_t *seat, slip__slot_t *outer, slip__replay_mode_e mode);
 
 // --- For the scheduler --------------------------------------------------------------------------------------------------------------
 

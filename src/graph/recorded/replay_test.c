@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs built by hand, run in every way, against a serial oracle.
 #include "graph/recorded/replay.h"
+
+#include <sched.h>
+
 #include "graph/workspace.h"
 #include "os/thread.h"
 #include "slip_test_graph.h"
@@ -19,7 +22,7 @@ static void mix(const slip_kargs_t *args, slip_block_t block) {
 static _Atomic uint32_t arrived;
 static void meet(const slip_kargs_t *args, slip_block_t block) {
   uint32_t target = (atomic_fetch_add(&arrived, 1) / block.count + 1) * block.count;
-  while (atomic_load(&arrived) < target) slip__cpu_relax();
+  while (atomic_load(&arrived) < target) (void)sched_yield();
   ((uint64_t *)args->tensors[0].data)[block.index] += 1;
 }
 static const slip_object_kernel_t kernels[] = {
@@ -158,6 +161,7 @@ static void check_program(graph_test_t *test, const program_t *program, uint32_t
                                  graph_test_tensor(data[2 * set + 1], SLIP_DTYPE_I64, 1, dims)};
     uint64_t scalar = (uint64_t)(round / 3), *oracle[3] = {expected[0], expected[1], heap};
     slip__replay_bind(replay, tensors, &scalar);
+    replay->node_ns = round & 1 ? 100 : 100000;  // with and without nodes that a thread keeps to itself
     uint64_t ran = slip__replay_run(replay, test->workspace, mode);
     SLIP_CHECK_EQ(ran, run_serially(program, oracle, scalar));
     SLIP_CHECK(memcmp(data[2 * set], expected[0], sizeof(expected[0])) == 0);
@@ -232,6 +236,151 @@ SLIP_TEST(blocks_gangs_and_joins_replay) {
     slip__replay_destroy(replay, test.workspace->seat);
     graph_test_close(&test);
   }
+}
+
+// --- What kernels are given ---------------------------------------------------------------------------------------------------------
+
+static uint64_t hash_of(uint64_t hash, const void *bytes, size_t size) {
+  for (size_t i = 0; i < size; ++i) hash = (hash ^ ((const uint8_t *)bytes)[i]) * 1099511628211u;
+  return hash;
+}
+static uint64_t hash_of_view(uint64_t hash, const int64_t *dims, const int64_t *strides, uint8_t dtype, uint8_t rank) {
+  hash = hash_of(hash, dims, SLIP_MAX_RANK * sizeof(dims[0]));
+  hash = hash_of(hash, strides, SLIP_MAX_RANK * sizeof(strides[0]));
+  return hash_of(hash_of(hash, &dtype, 1), &rank, 1);
+}
+// The last tensor's element block.index += 1 if everything is as recorded; first scalar: the hash of all views, second: scratch bytes.
+static void look(const slip_kargs_t *args, slip_block_t block) {
+  uint64_t hash = 7;
+  for (uint32_t i = 0; i < args->tensor_count; ++i) {
+    const slip_ktensor_t *view = &args->tensors[i];
+    hash = hash_of_view(hash, view->dims, view->strides, view->dtype, view->rank);
+  }
+  uint64_t *to = args->tensors[args->tensor_count - 1].data;
+  to[block.index] += hash == args->scalars[0] && args->scratch_bytes == args->scalars[1] ? 1 : 1000000;
+}
+static const slip_object_kernel_t look_kernels[] = {{"look1", look, 0, 0, 1, 2}, {"look2", look, 0, 64, 2, 2}, {"look3", look, 0, 0, 3, 2}};
+static const slip_object_t look_object = {SLIP_OBJECT_MAGIC, sizeof(slip_object_t), SLIP_ORCH_ABI_VERSION, NULL, look_kernels, 0, 3, NULL};
+
+// |shapes| kinds of tensors in turns, so that there are more forms than an instance tells apart, or few; every seventh node has blocks.
+static slip__definition_t *build_looks(uint32_t count, uint32_t shapes) {
+  slip__builder_t *builder;
+  SLIP_CHECK_OK(slip__builder_create(slip_allocator_system(), &limits, 1, 0, &builder));
+  for (uint32_t i = 0; i < count; ++i) {
+    uint64_t hash = 7;
+    uint32_t tensor_count = 1 + i % 3;
+    slip__definition_tensor_t tensors[3];
+    for (uint32_t k = 0; k < tensor_count; ++k) {
+      tensors[k] = cell_tensor(k + 1 == tensor_count ? i % CELLS : (i * 5 + k) % CELLS);
+      tensors[k].dims[0] = 1 + (i * (k + 1)) % shapes;
+      hash = hash_of_view(hash, tensors[k].dims, tensors[k].strides, tensors[k].dtype, tensors[k].rank);
+    }
+    const slip__definition_scalar_t scalars[2] = {{.add = hash, .source = SLIP__NONE},
+                                                  {.add = look_kernels[tensor_count - 1].scratch_bytes, .source = SLIP__NONE}};
+    const slip__builder_node_t node = {.kernel = tensor_count - 1,
+                                       .block_count = i % 7 == 6 ? 2 : 1,
+                                       .tensors = tensors,
+                                       .scalars = scalars,
+                                       .tensor_count = tensor_count,
+                                       .scalar_count = 2};
+    SLIP_CHECK_EQ(slip__builder_add(builder, &node), i);
+    if (i) SLIP_CHECK(slip__builder_depend(builder, i - 1));  // blocks write their neighbour
+  }
+  slip__definition_t *definition;
+  SLIP_CHECK_OK(slip__builder_finish(builder, 2, &definition));
+  return definition;
+}
+
+SLIP_TEST(kernels_see_their_tensors_as_recorded) {
+  const int64_t dims[1] = {CELLS + 1};
+  for (uint32_t shapes = 1; shapes <= 61; shapes += 20) {
+    graph_test_t test = graph_test_open(2, 64, 1 << 16, 64);
+    slip__definition_t *definition = build_looks(210, shapes);
+    slip__replay_t *replay;
+    SLIP_CHECK_OK(slip__replay_create(test.engine, definition, &look_object, &replay));
+    slip__definition_release(definition);
+    for (uint32_t round = 0; round < 8; ++round) {
+      uint64_t data[CELLS + 1] = {0}, expected[CELLS + 1] = {0};
+      slip_otensor_t tensor = graph_test_tensor(data, SLIP_DTYPE_I64, 1, dims);
+      slip__replay_bind(replay, &tensor, NULL);
+      SLIP_CHECK_EQ(slip__replay_run(replay, test.workspace, (slip__replay_mode_e)(round % 4)), 210);
+      for (uint32_t i = 0; i < 210; ++i) {
+        ++expected[i % CELLS];
+        if (i % 7 == 6) ++expected[i % CELLS + 1];
+      }
+      SLIP_CHECK(memcmp(data, expected, sizeof(data)) == 0);
+    }
+    slip__replay_destroy(replay, test.workspace->seat);
+    graph_test_close(&test);
+  }
+}
+
+SLIP_TEST(forms_keep_an_instance_small) {
+  graph_test_t test = graph_test_open(1, 64, 1 << 16, 64);
+  static program_t program;
+  uint64_t random = 31;
+  make_program(&program, MAX_NODES, &random, false);
+  slip__definition_t *definition = build(&program, 2);
+  slip__replay_t *replay;
+  SLIP_CHECK_OK(slip__replay_create(test.engine, definition, &object, &replay));
+  for (uint32_t i = 0; i < MAX_NODES; ++i) SLIP_CHECK_EQ(replay->nodes[i].form, 0);  // one to four cells: one form
+  SLIP_CHECK_EQ(replay->forms[0].tensor_count, 4);
+  SLIP_CHECK(replay->bytes < (uint64_t)definition->block->tensor_count * sizeof(slip_ktensor_t));
+  slip__definition_release(definition);
+  slip__replay_destroy(replay, test.workspace->seat);
+  graph_test_close(&test);
+}
+
+// --- Nodes that a thread keeps ------------------------------------------------------------------------------------------------------
+
+SLIP_TEST(more_nodes_become_ready_than_a_thread_keeps) {
+  static program_t program = {.count = MAX_NODES};
+  const uint32_t width = 180;  // cell 0, then cells 1 .. |width| from it, then the same again, then all of them into cell 0
+  for (uint32_t i = 0; i < 2 * width + 2; ++i) program.steps[i] = (step_t){.count = 2, .predicate_cell = -1, .blocks = 1, .scalar = i};
+  for (uint32_t part = 0; part < 2; ++part) {
+    program.steps[part * (width + 1)] = (step_t){.count = 1, .cells = {0}, .predicate_cell = -1, .blocks = 1, .scalar = part};
+    for (uint32_t i = 1; i <= width; ++i) {
+      program.steps[part * (width + 1) + i].cells[0] = 0;
+      program.steps[part * (width + 1) + i].cells[1] = i;
+    }
+  }
+  program.count = 2 * (width + 1);
+  for (uint32_t threads = 1; threads <= 4; ++threads) {
+    graph_test_t test = graph_test_open(threads, 64, 1 << 16, 64);
+    check_program(&test, &program, 3, SLIP__REPLAY_DYNAMIC, 20);
+    graph_test_close(&test);
+  }
+}
+
+// --- The choice of the way ----------------------------------------------------------------------------------------------------------
+
+SLIP_TEST(the_trial_of_the_ways_is_repeated) {
+  static program_t program;
+  uint64_t random = 5;
+  make_program(&program, 20, &random, false);
+  graph_test_t test = graph_test_open(2, 64, 1 << 16, 64);
+  slip__definition_t *definition = build(&program, 2);
+  slip__replay_t *replay;
+  SLIP_CHECK_OK(slip__replay_create(test.engine, definition, &object, &replay));
+  uint64_t data[2][CELLS] = {{0}}, expected[2][CELLS] = {{0}}, heap[CELLS] = {0}, *oracle[3] = {expected[0], expected[1], heap}, scalar = 3;
+  const int64_t dims[1] = {CELLS};
+  memset(replay->heap, 0, sizeof(heap));
+  slip_otensor_t tensors[2] = {graph_test_tensor(data[0], SLIP_DTYPE_I64, 1, dims), graph_test_tensor(data[1], SLIP_DTYPE_I64, 1, dims)};
+  slip__replay_bind(replay, tensors, &scalar);
+  uint32_t trials = 0, chosen = 0;
+  for (uint32_t round = 0; round < 2300; ++round) {
+    SLIP_CHECK_EQ(slip__replay_run(replay, test.workspace, SLIP__REPLAY_AUTO), run_serially(&program, oracle, scalar));
+    uint32_t mode = atomic_load(&definition->trials.mode);
+    trials += chosen && !mode;  // a new one has begun
+    chosen = mode;
+    if (round == 14) SLIP_CHECK(mode >= SLIP__REPLAY_SERIAL && mode <= SLIP__REPLAY_PLANNED);
+  }
+  // After 512 replays, after 512 more, then after 512 or 1024, and so on.
+  SLIP_CHECK(trials >= 3 && trials <= 5);
+  SLIP_CHECK(memcmp(data, expected, sizeof(data)) == 0);
+  slip__definition_release(definition);
+  slip__replay_destroy(replay, test.workspace->seat);
+  graph_test_close(&test);
 }
 
 // --- Two threads, one definition ----------------------------------------------------------------------------------------------------
