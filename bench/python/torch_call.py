@@ -130,7 +130,7 @@ def minilm(work):
         meters = {"ours": meter(encoder, batches), "ours compiled": meter(ours, batches), "eager": meter(reference, wide), "compile": meter(compiled, wide)}
         for run in meters.values():
             run()
-        times = alternate(meters, 9, 0.02)
+        times = alternate(meters, 7, 0.02)
     count = sum(len(ids) for ids, _ in batches)
     median = {name: statistics.median(values) for name, values in times.items()}
     eager = statistics.median(b / a for a, b in zip(times["ours"], times["eager"]))

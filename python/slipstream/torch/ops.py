@@ -156,6 +156,7 @@ class Operator:
 
     @property
     def schema(self) -> str:
+        """Its schema, as PyTorch has it."""
         return str(self.op._schema)
 
     @property
@@ -170,6 +171,7 @@ class Operator:
             return None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        """Runs it, one argument a parameter, outputs included; returns the caller's own objects for the return aliases. See docs/pytorch.md for what is refused."""
         if named:
             args = self._ordered(args, named)
             if args is None:

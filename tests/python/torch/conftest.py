@@ -38,6 +38,13 @@ def artifacts(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def minilm_artifact(tmp_path_factory):
+    path = tmp_path_factory.mktemp("minilm") / "minilm.slipc"
+    slipstream.compile(str(ROOT / "examples" / "minilm" / "minilm.json"), str(path))
+    return path
+
+
+@pytest.fixture(scope="session")
 def context():
     return slip_torch.init("cpu")
 

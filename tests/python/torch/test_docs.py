@@ -23,11 +23,13 @@ def test_the_manual_runs(tmp_path):
         assert words in done.stdout
 
 
-def test_the_example_runs(tmp_path):
-    import slipstream
+def test_the_reference_is_fresh():
+    done = subprocess.run([sys.executable, str(ROOT / "python" / "reference_torch"), "--check"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
 
-    artifact = tmp_path / "minilm.slipc"
-    slipstream.compile(str(ROOT / "examples" / "minilm" / "minilm.json"), str(artifact))
+
+def test_the_example_runs(tmp_path, minilm_artifact):
+    artifact = minilm_artifact
     done = subprocess.run([sys.executable, str(ROOT / "examples" / "minilm" / "torch_encoder.py"), str(artifact), "A whale hunt"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "A whale hunt" in done.stdout and len(done.stdout.splitlines()) == 4

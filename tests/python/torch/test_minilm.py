@@ -6,7 +6,6 @@ import sys
 import pytest
 import torch
 
-import slipstream
 import slipstream.torch as slip_torch
 from conftest import ROOT
 
@@ -27,10 +26,8 @@ def sentences():
 
 
 @pytest.fixture(scope="module")
-def encoder(context, tmp_path_factory):
-    path = tmp_path_factory.mktemp("minilm") / "minilm.slipc"
-    slipstream.compile(str(ROOT / "examples" / "minilm" / "minilm.json"), str(path))
-    operator = slip_torch.load(path)
+def encoder(context, minilm_artifact):
+    operator = slip_torch.load(minilm_artifact)
     assert operator.op is torch.ops.slip.minilm.default
     return Encoder(operator, load_weights(model_dir() / "model.safetensors"))
 

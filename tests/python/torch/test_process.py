@@ -210,6 +210,5 @@ for bad, text in (((torch.ones(3, requires_grad=True), y, 1.0), "requires grad")
         else:
             raise SystemExit("not refused: " + text)
 assert y.tolist() == [2.0] * 3
-assert torch.library.opcheck(axpy.op, (torch.randn(4), torch.randn(4), 1.0))["test_schema"] == "SUCCESS"
 print("ok")
 """))
