@@ -50,25 +50,37 @@ def _attach() -> bool:
         # The shim of 2.9 is the first with library functions; a later major version may mean other things by the same names.
         _attached = missing is None and (2, 9) <= (_torch.abi() >> 56, _torch.abi() >> 48 & 255) < (3, 0)
         if _attached:
-            _torch.believe(_probe())
+            _probe()
         return _attached
 
 
-def _probe() -> bool:
-    """Whether the C path reads requires_grad rightly; it asks a function that is not of the stable ABI (python/src/torch/shim.h)."""
+def _probe() -> None:
+    """Whether the C path reads requires_grad and counts versions rightly: it asks functions that are not of the stable ABI (python/src/torch/shim.h)."""
     library = torch.library.Library("slipstream_internal", "FRAGMENT")
-    library.define("requires_grad(Tensor x) -> bool")
-    try:
-        _anchors.append((library, _torch.implement(-1, "slipstream_internal", "requires_grad", "CPU")))
-    except RuntimeError:
-        return False
-    probe = torch.ops.slipstream_internal.requires_grad.default
+    _anchors.append(library)
+    probes = _torch.probes()
     leaf = torch.zeros(2, requires_grad=True)
     with torch.enable_grad():
         grown = leaf * 2
-    cases = ((torch.zeros(2), False), (leaf, True), (grown, True), (grown.detach(), False), (torch.zeros(2, dtype=torch.int64), False), (torch.nn.Parameter(torch.zeros(2)), True),
-             (torch.nn.Parameter(torch.zeros(2), requires_grad=False), False))
-    return all(probe(tensor) is expected for tensor, expected in cases)
+    if probes & 1:
+        library.define("requires_grad(Tensor x) -> bool")
+        _anchors.append(_torch.implement(-1, "slipstream_internal", "requires_grad", "CPU"))
+        ask = torch.ops.slipstream_internal.requires_grad.default
+        cases = ((torch.zeros(2), False), (leaf, True), (grown, True), (grown.detach(), False), (torch.zeros(2, dtype=torch.int64), False),
+                 (torch.nn.Parameter(torch.zeros(2)), True), (torch.nn.Parameter(torch.zeros(2), requires_grad=False), False))
+        _torch.believe(all(ask(tensor) is expected for tensor, expected in cases), None)
+    if probes & 2:
+        library.define("written(Tensor(a!) x) -> ()")
+        _anchors.append(_torch.implement(-2, "slipstream_internal", "written", "CPU"))
+        tell = torch.ops.slipstream_internal.written.default
+        right = True
+        for tensor in (torch.zeros(2), torch.zeros(4)[1:], grown.detach(), torch.zeros(0)):
+            before = tensor._version
+            tell(tensor)
+            right = right and tensor._version == before + 1
+        with torch.inference_mode():
+            tell(torch.zeros(2))  # has no version; must do nothing
+        _torch.believe(None, right)
 
 
 class _Open(NamedTuple):
@@ -286,6 +298,19 @@ def _refuse_grad(operator: Operator):
     return autograd
 
 
+def _count_versions(operator: Operator):
+    """The ADInplaceOrView kernel where the C side cannot count versions."""
+    written = tuple(i for i, p in enumerate(operator._registered._params) if p.direction in ("out", "inout"))
+
+    def count(*args):
+        with torch._C._AutoDispatchBelowADInplaceOrView():
+            operator.op(*args)
+        flat = operator._registered.unpack(args)
+        torch.autograd.graph.increment_version([flat[i] for i in written])
+
+    return count
+
+
 def _interpreted(operator: Operator, type: str):
     """The real kernel through the interpreter: where the shim is missing, its table is full, or a vendor's format must be asked for."""
 
@@ -325,8 +350,11 @@ def _new_operator(name: str, sig, backward) -> Operator:
     operator = Operator(name, registered, library, backward)
     for key, what in _REFUSED_KEYS.items():
         library.impl(plain, _refuse(name, what, registered._params), key)
-    if not _attach() or not _torch.believe(True):
+    grad, version = _torch.believe(None, None) if _attach() else (False, True)  # kernels in Python count versions themselves
+    if not grad:
         library.impl(plain, _refuse_grad(operator), "Autograd")
+    if not version:
+        library.impl(plain, _count_versions(operator), "ADInplaceOrView")
     return operator
 
 
@@ -388,8 +416,13 @@ def close(device=None) -> None:
                 continue
             if known.process == os.getpid():
                 _torch.shut(known.gate)
-            known.shown.close()
-            known.share.close()
+            try:
+                known.shown.close()
+                known.share.close()
+            except _core.SlipError:
+                if known.share.initialized:  # nothing was done, in a capture for example: operators go on
+                    _torch.reopen(known.gate)
+                raise
             del _contexts[name]
 
 

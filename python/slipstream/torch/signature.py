@@ -108,11 +108,12 @@ class CallFrame:
     :ivar stream: the raw handle of the stream that was current when the frame was built, asked after every check.
     """
 
-    __slots__ = ("tensors", "scalars", "device", "stream", "name", "_aliases", "_frame", "_storages", "_seen", "_adapter", "_kernel")
+    __slots__ = ("tensors", "scalars", "device", "stream", "name", "_aliases", "_frame", "_storages", "_seen", "_adapter", "_kernel", "_written")
 
-    def __init__(self, name, adapter, device, tensors, scalars, aliases, frame, kernel):
+    def __init__(self, name, adapter, device, tensors, scalars, aliases, frame, kernel, written):
         self.name, self.device, self.tensors, self.scalars = name, device, tuple(tensors), tuple(scalars)
         self._aliases, self._frame, self._adapter, self._kernel = tuple(aliases), frame, adapter, kernel
+        self._written = written
         self._storages = tuple(t.untyped_storage() for _, t in self.tensors)
         self._seen = tuple(self._look(t) for _, t in self.tensors)
         self.stream = self._ask()
@@ -144,6 +145,8 @@ class CallFrame:
         owner = (self.tensors, self._storages) if self._adapter.hold else self
         kernel = self._kernel
         self._frame.launch(kernel.gate, kernel.callable.context.handle, kernel.callable.id, self._ask(), owner)
+        # Autograd must learn that tensors change: one that was saved for a derivative would give wrong gradients in silence.
+        torch.autograd.graph.increment_version([tensor for index, tensor in self.tensors if index in self._written])
         return self.alias_result()
 
     def __repr__(self):
@@ -164,6 +167,7 @@ class CallSignature:
         self.name = name
         self._params = tuple(self.signature.params)
         self._returns = tuple(self.signature.returns)
+        self._written = frozenset(i for i, p in enumerate(self._params) if p.direction in ("out", "inout"))
         self._nz = any(p.layout == "nz" for p in self._params)
 
     def where(self, index: int) -> str:
@@ -191,7 +195,7 @@ class CallSignature:
                 items.append(_describe(value, self.where(index), param, adapter))
                 tensors.append((index, value))
         frame = _torch.Frame(self.signature.handle, self.name, adapter.platform, device.index or 0, tuple(items), torch.is_grad_enabled(), adapter.physical if self._nz else None)
-        return CallFrame(self.name, adapter, device, tensors, scalars, [args[i] for i in self._returns], frame, _kernel)
+        return CallFrame(self.name, adapter, device, tensors, scalars, [args[i] for i in self._returns], frame, _kernel, self._written)
 
     def __repr__(self):
         return f"<slipstream.torch.CallSignature {self.name}{self.signature}>"

@@ -46,11 +46,26 @@ static PyObject *slip__torch_abi(PyObject *module, PyObject *none) {
   return PyLong_FromUnsignedLongLong(slip__torch_shim.aoti_torch_abi_version());
 }
 
-// Whether the C path may judge requires_grad by itself: probe first (see shim.h).
-static PyObject *slip__torch_believe(PyObject *module, PyObject *answer) {
+// believe(requires_grad, version): whether the probes (see shim.h) answered rightly; None: as before. Returns what will be done.
+static PyObject *slip__torch_believe(PyObject *module, PyObject *arguments) {
+  slip__torch_shim_t *shim = &slip__torch_shim;
+  PyObject *grad, *version;
   (void)module;
-  slip__torch_shim.believes_requires_grad = PyObject_IsTrue(answer) == 1 && slip__torch_shim._ZNK3c1010TensorImpl13requires_gradEv;
-  return PyBool_FromLong(slip__torch_shim.believes_requires_grad);
+  if (!PyArg_ParseTuple(arguments, "OO", &grad, &version)) return NULL;
+  if (grad != Py_None) shim->believes_requires_grad = grad == Py_True && shim->_ZNK3c1010TensorImpl13requires_gradEv;
+  if (version != Py_None) {
+    shim->believes_version = version == Py_True && shim->torch_parallel_for && shim->_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE;
+  }
+  return Py_BuildValue("(NN)", PyBool_FromLong(shim->believes_requires_grad), PyBool_FromLong(shim->believes_version));
+}
+
+// Which probes this PyTorch has functions for: 1 requires_grad, 2 version.
+static PyObject *slip__torch_probes(PyObject *module, PyObject *none) {
+  const slip__torch_shim_t *shim = &slip__torch_shim;
+  (void)module;
+  (void)none;
+  return PyLong_FromLong((shim->_ZNK3c1010TensorImpl13requires_gradEv ? 1 : 0) |
+                         (shim->torch_parallel_for && shim->_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE ? 2 : 0));
 }
 
 // Python answers (current device, stream), or raises.
@@ -107,6 +122,14 @@ static PyObject *slip__torch_gate(PyObject *module, PyObject *none) {
   return gate ? PyLong_FromVoidPtr(gate) : PyErr_NoMemory();
 }
 
+static PyObject *slip__torch_reopen(PyObject *module, PyObject *handle) {
+  (void)module;
+  slip__torch_gate_t *gate = PyLong_AsVoidPtr(handle);
+  if (PyErr_Occurred()) return NULL;
+  slip__torch_gate_open(gate);
+  Py_RETURN_NONE;
+}
+
 static PyObject *slip__torch_shut(PyObject *module, PyObject *handle) {
   (void)module;
   slip__torch_gate_t *gate = PyLong_AsVoidPtr(handle);
@@ -117,7 +140,7 @@ static PyObject *slip__torch_shut(PyObject *module, PyObject *handle) {
   Py_RETURN_NONE;
 }
 
-// implement(op, namespace, name, key) -> library handle; op -1: the probe, which is defined, too.
+// implement(op, namespace, name, key) -> library handle; op -1, -2: the probes.
 static PyObject *slip__torch_implement(PyObject *module, PyObject *arguments) {
   const slip__torch_shim_t *shim = &slip__torch_shim;
   int op;
@@ -125,7 +148,7 @@ static PyObject *slip__torch_implement(PyObject *module, PyObject *arguments) {
   slip__torch_library_t library = NULL;
   (void)module;
   if (!PyArg_ParseTuple(arguments, "isss", &op, &space, &name, &key)) return NULL;
-  slip__torch_kernel_t kernel = op < 0 ? slip__torch_op_probe : slip__torch_op_kernel(op);
+  slip__torch_kernel_t kernel = op == -1 ? slip__torch_op_probe : op == -2 ? slip__torch_op_bump_probe : slip__torch_op_kernel(op);
   int32_t failed = shim->aoti_torch_library_init_impl(space, key, "slipstream", 0, &library);
   if (!failed) {
     failed = shim->torch_library_impl ? shim->torch_library_impl(library, name, kernel, shim->aoti_torch_abi_version())
@@ -163,12 +186,15 @@ static PyMethodDef slip__torch_methods[] = {
     {"exceptions", slip__torch_exceptions, METH_O,
      "exceptions(make): make(code, platform code, name, text) makes the exceptions raised here."},
     {"abi", slip__torch_abi, METH_NOARGS, "abi(): PyTorch's ABI version, major << 56 | minor << 48; 0 before attach()."},
-    {"believe", slip__torch_believe, METH_O, "believe(answer): whether the probe answered rightly; returns what will be done."},
+    {"believe", slip__torch_believe, METH_VARARGS,
+     "believe(requires_grad, version): whether the probes answered rightly; returns what will be done."},
+    {"probes", slip__torch_probes, METH_NOARGS, "probes(): which probes can be made: 1 requires_grad, 2 version."},
     {"create", slip__torch_create, METH_VARARGS,
      "create(gate, context, id, signature, name, stream, platform, hold, packed first, packed count, ask, keep): the number of a new "
      "operator, -1 if there is no more "
      "room."},
     {"gate", slip__torch_gate, METH_NOARGS, "gate(): a new gate, for the calls on one context."},
+    {"reopen", slip__torch_reopen, METH_O, "reopen(gate): after a close that did nothing."},
     {"shut", slip__torch_shut, METH_O, "shut(gate): refuses calls from now on and waits for those that run."},
     {"implement", slip__torch_implement, METH_VARARGS, "implement(op, namespace, name, key): registers the kernel; a handle for forget()."},
     {"forget", slip__torch_forget, METH_O, "forget(handle): takes a registration back."},

@@ -46,6 +46,10 @@ void slip__torch_gate_shut(slip__torch_gate_t *gate) {
   while (atomic_load_explicit(&gate->users, memory_order_seq_cst) != 0) nanosleep(&moment, NULL);
 }
 
+void slip__torch_gate_open(slip__torch_gate_t *gate) {
+  atomic_store_explicit(&gate->shut, 0, memory_order_seq_cst);
+}
+
 static slip__torch_op_t slip__torch_ops[SLIP_TORCH_OPS];
 static int32_t slip__torch_op_count;  // under the GIL
 
@@ -181,6 +185,33 @@ static slip_status_t slip__torch_op_launch(const slip__torch_op_t *op, const uin
   return slip_launch(&record, NULL);
 }
 
+// Runs inside the shim's try and catch.
+static void slip__torch_bump(int64_t begin, int64_t end, void *handle) {
+  (void)begin;
+  (void)end;
+  slip__torch_shim._ZN5torch8autograd4impl12bump_versionERKN2at6TensorE(handle);
+}
+
+bool slip__torch_tensor_written(slip__torch_tensor_t handle) {
+  return slip__torch_shim.torch_parallel_for(0, 1, 1, slip__torch_bump, handle) == 0;
+}
+
+// Autograd must learn that tensors change: one that was saved for a derivative would give wrong gradients in silence.
+static slip_status_t slip__torch_op_mark(const slip__torch_op_t *op, const uint64_t *stack) {
+  for (size_t i = 0; i < op->param_count && slip__torch_shim.believes_version; ++i) {
+    const slip_param_t *param = slip_signature_param(op->options.signature, i);
+    if (param->direction != SLIP_DIRECTION_OUT && param->direction != SLIP_DIRECTION_INOUT) continue;
+    if (!slip__torch_tensor_written(slip__torch_stack_tensor(stack, i))) {
+      return SLIP_STATUS(
+          SLIP_CODE_INVALID_ARGUMENT,
+          "%s: parameter %zu '%s' (%s): an inference tensor, which PyTorch lets nobody write outside of inference mode; call "
+          "it under torch.inference_mode(), or pass a clone",
+          op->name, i, param->name, param->direction == SLIP_DIRECTION_OUT ? "out" : "inout");
+    }
+  }
+  return slip_ok_status();
+}
+
 static slip_status_t slip__torch_op_frame(const slip__torch_op_t *op, const uint64_t *stack, slip__torch_arguments_t arguments,
                                           bool *inout_owned) {
   slip_frame_t frame;
@@ -188,6 +219,7 @@ static slip_status_t slip__torch_op_frame(const slip__torch_op_t *op, const uint
   SLIP_RETURN_IF_ERROR(slip__torch_op_read(op, stack, grad, arguments));
   slip_status_t status = slip_frame_initialize(&frame, op->options.signature, op->name, op->device, arguments.args, op->param_count,
                                                grad ? SLIP_FRAME_GRAD_ENABLED : SLIP_FRAME_NONE);
+  if (slip_status_is_ok(status)) status = slip__torch_op_mark(op, stack);
   if (slip_status_is_ok(status)) status = slip__torch_op_launch(op, stack, &frame, inout_owned);
   slip_frame_deinitialize(&frame);
   return status;
@@ -330,4 +362,13 @@ void slip__torch_op_probe(uint64_t *stack, uint64_t input_count, uint64_t output
   const bool answer = slip__torch_shim._ZNK3c1010TensorImpl13requires_gradEv(*(void *const *)(const void *)handle);
   slip__torch_shim.aoti_torch_delete_tensor_object(handle);
   stack[0] = answer;
+}
+
+void slip__torch_op_bump_probe(uint64_t *stack, uint64_t input_count, uint64_t output_count) {
+  (void)input_count;
+  (void)output_count;
+  slip__torch_tensor_t handle = slip__torch_stack_tensor(stack, 0);
+  const bool written = slip__torch_tensor_written(handle);
+  slip__torch_shim.aoti_torch_delete_tensor_object(handle);
+  slip__torch_shim.aoti_torch_check(written, "bump", "slipstream", 0, "an inference tensor outside of inference mode");
 }

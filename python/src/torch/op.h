@@ -43,6 +43,8 @@ bool slip__torch_gate_enter(slip__torch_gate_t *gate);
 void slip__torch_gate_leave(slip__torch_gate_t *gate);
 // Shuts the gate and waits until nobody is inside. Blocks: not with the GIL, not from inside. A second time is fine.
 void slip__torch_gate_shut(slip__torch_gate_t *gate);
+// After a close that did nothing: the context is as it was.
+void slip__torch_gate_open(slip__torch_gate_t *gate);
 
 typedef enum slip__torch_stream_e {
   SLIP_TORCH_STREAM_INLINE = 0,  // cpu: on the calling thread
@@ -79,6 +81,12 @@ int32_t slip__torch_op_create(const slip__torch_op_options_t *options);
 slip__torch_kernel_t slip__torch_op_kernel(int32_t op);
 // (Tensor x) -> bool: whether |x| requires grad, as the calls see it.
 void slip__torch_op_probe(uint64_t *stack, uint64_t input_count, uint64_t output_count);
+
+// Tells autograd that the tensor behind |handle| is written. False for an inference tensor outside of inference mode, which PyTorch lets
+// nobody write. Only where the shim has what it needs.
+bool slip__torch_tensor_written(slip__torch_tensor_t handle);
+// (Tensor(a!) x) -> (): does that.
+void slip__torch_op_bump_probe(uint64_t *stack, uint64_t input_count, uint64_t output_count);
 
 // The calling thread's last refused or failed call, for whoever turns it into a typed exception; |code| 0 if there is none.
 typedef struct slip__torch_failure_t {

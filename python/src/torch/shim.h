@@ -46,15 +46,20 @@ typedef void (*slip__torch_kernel_t)(uint64_t *stack, uint64_t input_count, uint
 // X(result, name, parameters): NULL where this PyTorch has none.
 //   torch_library_impl                    2.10; the same with the version that the extension was built for
 //   aoti_torch_get_current_cuda_stream    CUDA builds; in libtorch_cuda
-//   _ZNK3c1010TensorImpl13requires_gradEv c10::TensorImpl::requires_grad() const, of libc10. Not of the stable ABI, so it is believed only
-//                                         after slip__torch_op_probe() has answered rightly for known tensors
+//   torch_parallel_for                   2.10; used for its try and catch: it turns what a C++ function throws into a code
+// Two are no part of the stable ABI, but exported functions of one pointer. They are believed only after the probes in op.h have answered
+// rightly for known tensors:
+//   _ZNK3c1010TensorImpl13requires_gradEv   c10::TensorImpl::requires_grad() const, of libc10
+//   _ZN5torch8autograd4impl12bump_versionERKN2at6TensorE   torch::autograd::impl::bump_version(const at::Tensor &)
 //   torch_list_...                        2.10; needed for operators with a tensor list
-#define SLIP_TORCH_OPTIONAL(X)                                                                          \
-  X(int32_t, torch_library_impl, (slip__torch_library_t, const char *, slip__torch_kernel_t, uint64_t)) \
-  X(int32_t, torch_list_size, (slip__torch_list_t, size_t *))                                           \
-  X(int32_t, torch_list_get_item, (slip__torch_list_t, size_t, uint64_t *))                             \
-  X(int32_t, torch_delete_list, (slip__torch_list_t))                                                   \
-  X(int32_t, aoti_torch_get_current_cuda_stream, (int32_t, void **))                                    \
+#define SLIP_TORCH_OPTIONAL(X)                                                                            \
+  X(int32_t, torch_library_impl, (slip__torch_library_t, const char *, slip__torch_kernel_t, uint64_t))   \
+  X(int32_t, torch_list_size, (slip__torch_list_t, size_t *))                                             \
+  X(int32_t, torch_list_get_item, (slip__torch_list_t, size_t, uint64_t *))                               \
+  X(int32_t, torch_delete_list, (slip__torch_list_t))                                                     \
+  X(int32_t, aoti_torch_get_current_cuda_stream, (int32_t, void **))                                      \
+  X(int32_t, torch_parallel_for, (int64_t, int64_t, int64_t, void (*)(int64_t, int64_t, void *), void *)) \
+  X(void, _ZN5torch8autograd4impl12bump_versionERKN2at6TensorE, (slip__torch_tensor_t))                   \
   X(bool, _ZNK3c1010TensorImpl13requires_gradEv, (const void *))
 
 // X(slip dtype, shim's suffix): the number behind a name is the running PyTorch's.
@@ -91,6 +96,7 @@ typedef struct slip__torch_shim_t {
   int32_t meta;
   int32_t privateuse1;
   bool believes_requires_grad;
+  bool believes_version;
 } slip__torch_shim_t;
 
 // Empty until slip__torch_shim_load() has succeeded; constant after.

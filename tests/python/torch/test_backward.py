@@ -72,3 +72,33 @@ def test_compiled(differentiable):
     x, y = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True)
     compiled(x, y).backward()
     assert x.grad.tolist() == [2.0] * 4 and y.grad.tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("how", ["operator", "op", "frame"])
+def test_autograd_notices_what_is_written(artifacts, context, how):
+    """A tensor that another operator saved for its derivative is written by ours: an error, not a wrong gradient."""
+    axpy = slip_torch.load(artifacts["axpy"], "slip_test")
+    call = {"operator": axpy, "op": axpy.op, "frame": lambda *args: axpy.frame(*args).launch()}[how]
+    weight, y = torch.ones(3, requires_grad=True), torch.ones(3)
+    product = weight * y  # saves y
+    before = y._version
+    call(torch.ones(3), y, 1.0)
+    assert y._version == before + 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+    x = torch.ones(3)
+    call(x, y, 1.0)
+    assert x._version == 0  # only what is written
+
+
+def test_an_inference_tensor_outside_of_inference_mode(artifacts, context):
+    axpy = slip_torch.load(artifacts["axpy"], "slip_test")
+    with torch.inference_mode():
+        x, y = torch.ones(3), torch.zeros(3)
+        axpy(x, y, 1.0)
+    with pytest.raises(slipstream.InvalidArgumentError, match="'y' .*inference tensor"):
+        axpy(x, y, 1.0)
+    assert y.tolist() == [1.0] * 3
+    z = torch.zeros(3)
+    axpy(x, z, 1.0)  # reading one is fine
+    assert z.tolist() == [1.0] * 3

@@ -103,6 +103,7 @@ torch.ops.slip.axpy(x, y, 100.0)
 # What is not allowed in a capture is refused, and the capture goes on.
 refused(slipstream.CaptureUnsupportedError, "captur", lambda: slip_torch.register(AXPY, "slip::late", device="emu"))
 assert not hasattr(torch.ops.slip, "late")
+refused(slipstream.CaptureUnsupportedError, "captur", slip_torch.close)
 graph = emu.capture_end()
 assert y.cpu().tolist() == [1.0] * 4  # recorded, not run
 for _ in range(3):

@@ -12,7 +12,7 @@ from slipstream.torch import ops
 
 def test_the_c_path_is_taken(axpy):
     assert axpy._kernels["cpu"].op >= 0
-    assert ops._torch.believe(True), "requires_grad is not read in C on this PyTorch"
+    assert ops._torch.believe(None, None) == (True, True), "requires_grad or versions are not handled in C on this PyTorch"
 
 
 def test_a_call_writes_and_returns_the_callers_object(axpy):
@@ -197,6 +197,46 @@ def test_more_inputs_than_a_schema_has_room_for(context, tmp_path):
         torch.ops.slip_test.crowd(y, 1.0, inputs[1:], z)
     with pytest.raises(slipstream.InvalidArgumentError, match="parameter 5 'x3'"):
         crowd(y, 1.0, *inputs[:3], torch.zeros(4), *inputs[4:], z)
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    for some, last in ((inputs, 3), (inputs, 4), (inputs[1:], 3), (inputs + inputs, 3)):  # accepted, and refused for three reasons: no element of the list is kept
+        given = [t.clone() for t in some]
+        watched = [StorageWeakRef(t.untyped_storage()) for t in given]
+        try:
+            torch.ops.slip_test.crowd(torch.zeros(3), 1.0, given, torch.zeros(last))
+        except RuntimeError:
+            pass
+        del given
+        assert all(ref.expired() for ref in watched)
     crowd.frame(y, 1.0, *inputs, z).launch()
     assert z.tolist() == [float(sum(range(count)))] * 3
     assert set(torch.library.opcheck(crowd.op, (y, 1.0, inputs, z)).values()) == {"SUCCESS"}
+
+
+def test_nothing_is_kept_of_a_call(axpy, artifacts, context):
+    """Every handle that PyTorch hands to a kernel is given back: accepted, refused by a rule, refused before close."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    def leaves(call, *makers):
+        tensors = [make() for make in makers]
+        watched = [StorageWeakRef(t.untyped_storage()) for t in tensors]
+        try:
+            call(*tensors)
+        except RuntimeError:
+            pass
+        del tensors
+        return sum(not ref.expired() for ref in watched)
+
+    def four():
+        return torch.ones(4)
+
+    assert leaves(lambda x, y: axpy(x, y, 1.0), four, four) == 0
+    assert leaves(lambda x, y: axpy.op(x, y, 1.0), four, four) == 0
+    assert leaves(lambda x, y: axpy.frame(x, y, 1.0).launch(), four, four) == 0
+    for call in (axpy, axpy.op, axpy.frame):
+        assert leaves(lambda x, y, c=call: c(x, y, 1.0), four, lambda: torch.ones(5)) == 0
+        assert leaves(lambda x, y, c=call: c(x, y, 1e300), four, four) == 0
+        assert leaves(lambda x, y, c=call: c(x, y, 1.0), four, lambda: torch.ones(4, dtype=torch.complex64)) == 0
+    # The negative control: a frame that lives keeps its tensors.
+    kept = []
+    assert leaves(lambda x, y: kept.append(axpy.frame(x, y, 1.0)), four, four) == 2

@@ -200,7 +200,7 @@ st.init()
 axpy = st.load(AXPY)
 assert axpy._kernels["cpu"].op == -1
 y = torch.zeros(3)
-assert axpy(torch.ones(3), y, 2.0) is y and y.tolist() == [2.0] * 3
+assert axpy(torch.ones(3), y, 2.0) is y and y.tolist() == [2.0] * 3 and y._version == 1
 for bad, text in (((torch.ones(3, requires_grad=True), y, 1.0), "requires grad"), ((torch.ones(4), y, 1.0), "N = 4"), ((torch._neg_view(torch.ones(3)), y, 1.0), "neg")):
     for call in (axpy, axpy.op):
         try:
@@ -210,5 +210,33 @@ for bad, text in (((torch.ones(3, requires_grad=True), y, 1.0), "requires grad")
         else:
             raise SystemExit("not refused: " + text)
 assert y.tolist() == [2.0] * 3
+print("ok")
+"""))
+
+
+def test_without_the_probes_python_kernels_check_and_count(fresh):
+    """A PyTorch whose internal functions have gone: the kernel stays in C, what it cannot see is done above it."""
+    assert "ok" in passed(fresh("""
+import slipstream._torch as c
+from slipstream.torch import ops
+class NoProbes:
+    def __getattr__(self, name):
+        return (lambda: 0) if name == "probes" else getattr(c, name)
+ops._torch = NoProbes()
+st.init()
+axpy = st.load(AXPY)
+assert axpy._kernels["cpu"].op >= 0 and c.believe(None, None) == (False, False)
+y = torch.zeros(3)
+assert axpy(torch.ones(3), y, 2.0) is y and y.tolist() == [2.0] * 3 and y._version == 1
+for call in (axpy, axpy.op):
+    try:
+        call(torch.ones(3, requires_grad=True), y, 1.0)
+    except slipstream.InvalidArgumentError as error:
+        assert "'x' (in): the tensor requires grad" in str(error), error
+    else:
+        raise SystemExit("not refused")
+with torch.no_grad():
+    axpy(torch.ones(3, requires_grad=True), y, 1.0)
+assert y.tolist() == [3.0] * 3
 print("ok")
 """))
