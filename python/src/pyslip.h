@@ -79,6 +79,14 @@ typedef struct pyslip_dl_old_t {
 
 #define PYSLIP_EXCHANGE_NAME "dlpack_exchange_api"
 
+// Evaluates an expression without the interpreter's lock.
+#define PYSLIP_WITHOUT_LOCK(expression)           \
+  do {                                            \
+    PyThreadState *thread_ = PyEval_SaveThread(); \
+    expression;                                   \
+    PyEval_RestoreThread(thread_);                \
+  } while (0)
+
 // --- state of a module object
 // ---------------------------------------------------------------------------------------------------------------- How tensors of a type
 // are read. Decided once a type.
