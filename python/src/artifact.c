@@ -11,10 +11,8 @@ static PyObject *pyslip_artifact_load(PyObject *module, PyObject *args, PyObject
   if (!PyArg_ParseTupleAndKeywords(args, named, "O&|$z:load", names, PyUnicode_FSConverter, &path, &options.target)) return NULL;
   const char *text = PyBytes_AsString(path);
   slip_status_t status;
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_artifact_open(text, &options, slip_allocator_system(), &artifact);
-  Py_END_ALLOW_THREADS  //
-      pyslip_artifact_t *self = pyslip_ok(state, status) ? PyObject_New(pyslip_artifact_t, state->artifact) : NULL;
+  PYSLIP_WITHOUT_LOCK(status = slip_artifact_open(text, &options, slip_allocator_system(), &artifact));
+  pyslip_artifact_t *self = pyslip_ok(state, status) ? PyObject_New(pyslip_artifact_t, state->artifact) : NULL;
   if (self) {
     self->artifact = artifact;
     self->path = PyUnicode_DecodeFSDefault(text);
@@ -96,11 +94,11 @@ static PyObject *pyslip_artifact_kernels(PyObject *self, void *closure) {
   slip_const_bytes_t bytes;
   slip_image_view_t view;
   slip_status_t status;
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_artifact_image(artifact, &bytes);
+  PyThreadState *thread = PyEval_SaveThread();
+  status = slip_artifact_image(artifact, &bytes);
   if (slip_status_is_ok(status)) status = slip_image_open(bytes, &view);
-  Py_END_ALLOW_THREADS  //
-      if (!pyslip_ok(state, status)) return NULL;
+  PyEval_RestoreThread(thread);
+  if (!pyslip_ok(state, status)) return NULL;
   PyObject *kernels = PyTuple_New((Py_ssize_t)view.kernel_count);
   for (uint32_t i = 0; kernels && i < view.kernel_count; ++i) {
     slip_image_kernel_t kernel;
@@ -122,10 +120,8 @@ static PyObject *pyslip_artifact_verify(PyObject *self, PyObject *none) {
   (void)none;
   slip_artifact_t *artifact = pyslip_artifact_of(self);
   slip_status_t status;
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_artifact_verify(artifact);
-  Py_END_ALLOW_THREADS  //
-      if (!pyslip_ok(pyslip_state_of(Py_TYPE(self)), status)) return NULL;
+  PYSLIP_WITHOUT_LOCK(status = slip_artifact_verify(artifact));
+  if (!pyslip_ok(pyslip_state_of(Py_TYPE(self)), status)) return NULL;
   Py_RETURN_NONE;
 }
 

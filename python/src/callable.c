@@ -24,12 +24,12 @@
 static slip_status_t pyslip_launch_unlocked(slip_launch_record_t *record, slip_ticket_t **out_ticket, uint64_t *out_ns) {
   slip_status_t status;
   record->flags = SLIP_LAUNCH_NONE;
-  Py_BEGIN_ALLOW_THREADS  //
-      uint64_t start = pyslip_now_ns();
+  PyThreadState *thread = PyEval_SaveThread();
+  uint64_t start = pyslip_now_ns();
   status = slip_launch(record, out_ticket);
   *out_ns = pyslip_now_ns() - start;
-  Py_END_ALLOW_THREADS  //
-      return status;
+  PyEval_RestoreThread(thread);
+  return status;
 }
 
 static slip_status_t pyslip_launch_inline(pyslip_callable_t *self, pyslip_call_t *call, slip_launch_record_t *record,

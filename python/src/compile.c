@@ -115,10 +115,8 @@ static PyObject *pyslip_compile(PyObject *module, PyObject *args, PyObject *name
   const char *path = PyBytes_AsString(manifest);
   slip_diagnostics_t *list = NULL;
   slip_status_t status;
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_compile_manifest(path, &options, &list);
-  Py_END_ALLOW_THREADS  //
-      PyObject *findings = pyslip_diagnostics_wrap(state, list);
+  PYSLIP_WITHOUT_LOCK(status = slip_compile_manifest(path, &options, &list));
+  PyObject *findings = pyslip_diagnostics_wrap(state, list);
   slip_diagnostics_free(list);
   if (self.error) {  // the caller's own, out of |step|
     slip_status_free(status);

@@ -165,16 +165,16 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
   if (!self) return NULL;
   slip_context_t *context = NULL;
   slip_status_t status;
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_context_open(&options, &context);
+  PyThreadState *thread = PyEval_SaveThread();
+  status = slip_context_open(&options, &context);
   if (!slip_status_is_ok(status) && context) {
     // It failed and owes teardown. Tried again here; what still fails then stays until the process ends.
     status = slip_status_join(status, slip_context_close(context));
     status = slip_status_join(status, slip_context_destroy(context));
     context = NULL;
   }
-  Py_END_ALLOW_THREADS  //
-      if (!pyslip_ok(state, status) || !pyslip_share_take(context)) {
+  PyEval_RestoreThread(thread);
+  if (!pyslip_ok(state, status) || !pyslip_share_take(context)) {
     if (context) slip_status_free(slip_context_destroy(context));
     Py_DECREF(self);
     return NULL;
@@ -202,11 +202,11 @@ static bool pyslip_context_end(pyslip_context_object_t *self) {
   } else {
     slip_context_t *context = self->context;
     pyslip_context_enter(self);
-    Py_BEGIN_ALLOW_THREADS  //
-        status = slip_context_close(context);
+    PyThreadState *thread = PyEval_SaveThread();
+    status = slip_context_close(context);
     over = slip_context_state(context) == SLIP_CONTEXT_CLOSED;
-    Py_END_ALLOW_THREADS  //
-        -- self->users;
+    PyEval_RestoreThread(thread);
+    --self->users;
     if (self->closed) over = false;  // another thread was faster
     if (over) pyslip_callable_end_all(self, false);
   }
@@ -280,10 +280,8 @@ static PyObject *pyslip_context_prepare(PyObject *object, PyObject *argument) {
   int32_t id = -1;
   slip_status_t status;
   pyslip_context_enter(self);
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_context_prepare_artifact(context, artifact, &id);
-  Py_END_ALLOW_THREADS  //
-      PyObject *callable = pyslip_ok(state, status) ? pyslip_callable_create(self, id, slip_artifact_name(artifact)) : NULL;
+  PYSLIP_WITHOUT_LOCK(status = slip_context_prepare_artifact(context, artifact, &id));
+  PyObject *callable = pyslip_ok(state, status) ? pyslip_callable_create(self, id, slip_artifact_name(artifact)) : NULL;
   if (!callable && id >= 0) slip_status_free(slip_context_release(context, id));
   pyslip_context_leave(self);
   return callable;
@@ -301,10 +299,8 @@ static PyObject *pyslip_context_drain(PyObject *object, PyObject *none) {
   slip_context_t *context = self->context;
   slip_status_t status;
   pyslip_context_enter(self);
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_context_drain(context);
-  Py_END_ALLOW_THREADS  //
-      pyslip_leftovers_prune(self, false);
+  PYSLIP_WITHOUT_LOCK(status = slip_context_drain(context));
+  pyslip_leftovers_prune(self, false);
   pyslip_reap(self->reaper);
   pyslip_context_leave(self);
   if (!pyslip_ok(self->state, status)) return NULL;

@@ -70,10 +70,8 @@ static PyObject *pyslip_event_synchronize(PyObject *object, PyObject *none) {
   if (!pyslip_event_open(self)) return NULL;
   slip_event_t event = self->event;
   slip_status_t status;
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_event_synchronize(self->platform, event);
-  Py_END_ALLOW_THREADS  //
-      if (!pyslip_ok(pyslip_state_of(Py_TYPE(self)), status)) return NULL;
+  PYSLIP_WITHOUT_LOCK(status = slip_event_synchronize(self->platform, event));
+  if (!pyslip_ok(pyslip_state_of(Py_TYPE(self)), status)) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -119,10 +117,8 @@ static PyObject *pyslip_graph_exec_close(PyObject *object, PyObject *none) {
   slip_graph_exec_t graph = self->graph;
   slip_status_t status;
   self->graph = NULL;
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_graph_exec_destroy(self->platform, graph);
-  Py_END_ALLOW_THREADS  //
-      if (!pyslip_ok(pyslip_state_of(Py_TYPE(self)), status)) return NULL;
+  PYSLIP_WITHOUT_LOCK(status = slip_graph_exec_destroy(self->platform, graph));
+  if (!pyslip_ok(pyslip_state_of(Py_TYPE(self)), status)) return NULL;
   Py_RETURN_NONE;
 }
 

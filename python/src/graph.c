@@ -229,10 +229,8 @@ static PyObject *pyslip_graph_bind(PyObject *object, PyObject *const *args, Py_s
     slip_status_t status;
     ++self->users;
     pyslip_context_enter(self->context);
-    Py_BEGIN_ALLOW_THREADS  //
-        status = slip_graph_bind(graph, (uint32_t)node, &call.frame);
-    Py_END_ALLOW_THREADS  //
-        -- self->users;
+    PYSLIP_WITHOUT_LOCK(status = slip_graph_bind(graph, (uint32_t)node, &call.frame));
+    --self->users;
     pyslip_context_leave(self->context);
     ok = pyslip_ok(state, status);
   }
@@ -274,10 +272,8 @@ static PyObject *pyslip_graph_replay(pyslip_graph_t *self, PyObject *stream_argu
   ++self->users;
   if (owner) ++owner->users;
   pyslip_context_enter(context);
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_graph_launch(graph, stream, wanted ? &ticket : NULL);
-  Py_END_ALLOW_THREADS  //
-      -- self->users;
+  PYSLIP_WITHOUT_LOCK(status = slip_graph_launch(graph, stream, wanted ? &ticket : NULL));
+  --self->users;
   if (owner) --owner->users;
   pyslip_context_leave(context);
   if (!pyslip_ok(state, status)) return NULL;

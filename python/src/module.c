@@ -39,11 +39,24 @@ static int pyslip_names_init(pyslip_state_t *state) {
   return state->no_arguments && state->dlpack_version && state->dlpack_names ? 0 : -1;
 }
 
+// The process may hold another libslipstream.so.0 already: of the system, or of LD_LIBRARY_PATH. Before 1.0 a minor version may break.
+static int pyslip_library_check(pyslip_state_t *state) {
+  if (strcmp(slip_version(), SLIP_VERSION_STRING) == 0) return 0;
+  PyObject *path = pyslip_library_path(state->module, NULL);
+  if (path)
+    PyErr_Format(PyExc_ImportError,
+                 "slipstream %s was loaded with another libslipstream, %s from %S; take that one out of LD_LIBRARY_PATH and LD_PRELOAD, "
+                 "or install the package that fits it",
+                 SLIP_VERSION_STRING, slip_version(), path);
+  Py_XDECREF(path);
+  return -1;
+}
+
 static int pyslip_module_exec(PyObject *module) {
-  static int (*const parts[])(pyslip_state_t *) = {pyslip_names_init,     pyslip_errors_init,   pyslip_sequences_init, pyslip_tensor_init,
-                                                   pyslip_signature_init, pyslip_artifact_init, pyslip_stream_init,    pyslip_context_init,
-                                                   pyslip_callable_init,  pyslip_ticket_init,   pyslip_graph_init,     pyslip_compile_init,
-                                                   pyslip_sim_init};
+  static int (*const parts[])(pyslip_state_t *) = {pyslip_library_check, pyslip_names_init,     pyslip_errors_init,   pyslip_sequences_init,
+                                                   pyslip_tensor_init,   pyslip_signature_init, pyslip_artifact_init, pyslip_stream_init,
+                                                   pyslip_context_init,  pyslip_callable_init,  pyslip_ticket_init,   pyslip_graph_init,
+                                                   pyslip_compile_init,  pyslip_sim_init};
   pyslip_state_t *state = pyslip_module_state(module);
   memset(state, 0, sizeof(*state));
   state->module = module;

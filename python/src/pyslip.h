@@ -79,6 +79,14 @@ typedef struct pyslip_dl_old_t {
 
 #define PYSLIP_EXCHANGE_NAME "dlpack_exchange_api"
 
+// Evaluates an expression without the interpreter's lock.
+#define PYSLIP_WITHOUT_LOCK(expression)           \
+  do {                                            \
+    PyThreadState *thread_ = PyEval_SaveThread(); \
+    expression;                                   \
+    PyEval_RestoreThread(thread_);                \
+  } while (0)
+
 // --- state of a module object
 // ---------------------------------------------------------------------------------------------------------------- How tensors of a type
 // are read. Decided once a type.
@@ -103,8 +111,9 @@ typedef struct pyslip_type_t {
   bool (*grad_mode)(void);  // whether autograd is on; NULL: ask tensors first
   uint32_t dl_key;          // DLPack dtype that was read last, and what it is here
   slip_dtype_t dl_dtype;
-  uint8_t reader;  // pyslip_reader_e
-  uint8_t asks;    // pyslip_ask_bits_e
+  uint8_t reader;    // pyslip_reader_e
+  uint8_t asks;      // pyslip_ask_bits_e
+  char scalar_kind;  // of scalars of NumPy: kind of their dtype; 0: not looked at
 } pyslip_type_t;
 
 #define PYSLIP_TYPES 64

@@ -127,27 +127,33 @@ static bool pyslip_scalar_box(pyslip_state_t *state, const pyslip_place_t *place
   return ok;
 }
 
-// A scalar of NumPy's, or of ml_dtypes, whose scalars are NumPy's too.
-static bool pyslip_scalar_numpy(pyslip_state_t *state, const pyslip_place_t *place, slip_dtype_t dtype, PyObject *object,
-                                slip_scalar_t *out) {
+// The kind of a scalar of NumPy's, or of ml_dtypes, whose scalars are NumPy's too: 'b', 'i', 'u', 'f', or '?' for others.
+static char pyslip_numpy_kind(pyslip_state_t *state, PyObject *object) {
   PyObject *described = PyObject_GetAttr(object, state->names.dtype);
   PyObject *kind = described ? PyObject_GetAttr(described, state->names.kind) : NULL;
-  PyObject *name = kind ? PyObject_GetAttr(described, state->names.name) : NULL;
-  const char *letter = name && PyUnicode_Check(kind) ? PyUnicode_AsUTF8AndSize(kind, NULL) : NULL;
-  const char *text = letter && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-  char what = letter ? letter[0] : 0;
-  if (text && (strcmp(text, "bfloat16") == 0 || strncmp(text, "float", 5) == 0)) what = 'f';
-  Py_XDECREF(name);
+  const char *letter = kind && PyUnicode_Check(kind) ? PyUnicode_AsUTF8AndSize(kind, NULL) : NULL;
+  char what = letter && strchr("biuf", letter[0]) ? letter[0] : '?';
+  if (letter && letter[0] == 'V') {  // ml_dtypes: only the name tells, which NumPy makes up slowly
+    PyObject *name = PyObject_GetAttr(described, state->names.name);
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    if (text && (strcmp(text, "bfloat16") == 0 || strncmp(text, "float", 5) == 0)) what = 'f';
+    Py_XDECREF(name);
+  }
   Py_XDECREF(kind);
   Py_XDECREF(described);
   PyErr_Clear();
+  return what;
+}
+
+static bool pyslip_scalar_numpy(pyslip_state_t *state, const pyslip_place_t *place, slip_dtype_t dtype, PyObject *object, char what,
+                                slip_scalar_t *out) {
   if (what == 'b') {
     int value = PyObject_IsTrue(object);
     return value >= 0 && pyslip_scalar_bool(state, place, dtype, object, value != 0, out);
   }
-  if (what != 'f' && what != 'i' && what != 'u')
-    return pyslip_scalar_wrong(state, place, dtype, object, "pass a number of Python's or of a numeric dtype");
-  PyObject *value = what == 'f' ? PyNumber_Float(object) : PyNumber_Index(object);
+  if (what == 'f') return pyslip_scalar_float(state, place, dtype, object, out);
+  if (what == '?') return pyslip_scalar_wrong(state, place, dtype, object, "pass a number of Python's or of a numeric dtype");
+  PyObject *value = PyNumber_Index(object);
   if (!value) return false;
   bool ok = pyslip_read_scalar(state, place, dtype, value, out);
   Py_DECREF(value);
@@ -159,7 +165,14 @@ static bool pyslip_scalar_other(pyslip_state_t *state, const pyslip_place_t *pla
   if (PyLong_Check(object))
     return dtype == SLIP_DTYPE_BOOL ? pyslip_scalar_wrong(state, place, dtype, object, "pass True or False")
                                     : pyslip_scalar_int(state, place, dtype, object, out);
-  if (pyslip_is_instance("numpy", "generic", object)) return pyslip_scalar_numpy(state, place, dtype, object, out);
+  pyslip_type_t *type = pyslip_type_find(state, Py_TYPE(object));
+  if (!type->scalar_kind && pyslip_is_instance("numpy", "generic", object)) {
+    char what = pyslip_numpy_kind(state, object);
+    type = pyslip_type_find(state, Py_TYPE(object));  // the table may have changed
+    if (type == &state->no_type) return pyslip_scalar_numpy(state, place, dtype, object, what, out);
+    type->scalar_kind = what;
+  }
+  if (type->scalar_kind) return pyslip_scalar_numpy(state, place, dtype, object, type->scalar_kind, out);
   if (PyFloat_Check(object)) return pyslip_scalar_float(state, place, dtype, object, out);
   if (pyslip_is_instance("_ctypes", "_SimpleCData", object)) return pyslip_scalar_box(state, place, dtype, object, out);
   if (pyslip_is_tensor(state, object)) {

@@ -31,10 +31,8 @@ bool pyslip_platform_of(pyslip_state_t *state, const char *text, slip_platform_t
   char name[32];
   if (!pyslip_device_parse(state, text, name, out_device)) return false;
   slip_status_t status;
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_platform_find(name, out);
-  Py_END_ALLOW_THREADS  //
-      return pyslip_ok(state, status);
+  PYSLIP_WITHOUT_LOCK(status = slip_platform_find(name, out));
+  return pyslip_ok(state, status);
 }
 
 static PyObject *pyslip_platforms(PyObject *module, PyObject *none) {

@@ -93,11 +93,11 @@ PyObject *pyslip_tensor_make(pyslip_state_t *state, uint8_t rank, const int64_t 
   if (!pyslip_ok(state, slip_tensor_initialize(&tensor, dtype, rank, dims, NULL, device))) return NULL;
   uint64_t bytes = (uint64_t)slip_tensor_element_count(&tensor) * slip_dtype_size_bytes(dtype);
   slip_status_t status;
-  Py_BEGIN_ALLOW_THREADS  //
-      status = slip_platform_find(platform, &found);
+  PyThreadState *thread = PyEval_SaveThread();
+  status = slip_platform_find(platform, &found);
   if (slip_status_is_ok(status)) status = slip_memory_allocate(found, device.ordinal, bytes, &memory);
-  Py_END_ALLOW_THREADS  //
-      if (!pyslip_ok(state, status)) return NULL;
+  PyEval_RestoreThread(thread);
+  if (!pyslip_ok(state, status)) return NULL;
   pyslip_tensor_t *self = pyslip_tensor_allocate(state);
   if (!self) {
     if (memory) slip_status_free(slip_memory_free(found, device.ordinal, memory));
@@ -221,14 +221,15 @@ static bool pyslip_tensor_copy(pyslip_state_t *state, const slip_tensor_t *targe
   slip_platform_t *platform = NULL;
   slip_status_t status = slip_ok_status();
   if (!bytes) return true;
-  Py_BEGIN_ALLOW_THREADS  //
-      if (to_host && from_host) memmove(to, from, bytes);
+  PyThreadState *thread = PyEval_SaveThread();
+  if (to_host && from_host)
+    memmove(to, from, bytes);
   else {
     status = slip_platform_find(slip_platform_name(device.platform), &platform);
     if (slip_status_is_ok(status)) status = slip_memory_copy(platform, device.ordinal, to, from, bytes, kind);
   }
-  Py_END_ALLOW_THREADS  //
-      return pyslip_ok(state, status);
+  PyEval_RestoreThread(thread);
+  return pyslip_ok(state, status);
 }
 
 static PyObject *pyslip_tensor_copy_from(PyObject *object, PyObject *source) {

@@ -90,10 +90,8 @@ static PyObject *pyslip_ticket_wait(PyObject *object, PyObject *args, PyObject *
     uint64_t passed = pyslip_now_ns() - start, left = passed < limit ? limit - passed : 0;
     slip_status_t status;
     // The context is kept by this object, and tickets outlive contexts.
-    Py_BEGIN_ALLOW_THREADS  //
-        status = slip_ticket_wait(self->ticket, (int64_t)(left < PYSLIP_WAIT_SLICE_NS ? left : PYSLIP_WAIT_SLICE_NS));
-    Py_END_ALLOW_THREADS  //
-        pyslip_reap(self->context->reaper);
+    PYSLIP_WITHOUT_LOCK(status = slip_ticket_wait(self->ticket, (int64_t)(left < PYSLIP_WAIT_SLICE_NS ? left : PYSLIP_WAIT_SLICE_NS)));
+    pyslip_reap(self->context->reaper);
     if (slip_status_code(status) != SLIP_CODE_TIMEOUT || left <= PYSLIP_WAIT_SLICE_NS)
       return pyslip_ok(state, status) ? pyslip_ticket_result(object, NULL) : NULL;
     slip_status_free(status);

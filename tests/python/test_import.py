@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Importing does nothing."""
 import ast
+import importlib.metadata
 import inspect
 import os
 import subprocess
@@ -122,6 +123,10 @@ def test_everything_public_is_documented():
     for cls in (slip.kernel.Context, slip.kernel.Callable, slip.kernel.Ticket, slip.kernel.Graph):
         missing += ["%s.%s" % (cls.__name__, m) for m, v in vars(cls).items() if not m.startswith("_") and not v.__doc__]
     assert not missing
+
+
+def test_versions_agree():
+    assert importlib.metadata.version("slipstream") == slip.__version__ == slip._core.__version__
 
 
 def test_typed():

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fork, exit, threads at exit, subinterpreters: in processes of their own."""
+import os
+import subprocess
+import sys
+
 import pytest
+import slipstream as slip
 
 OPEN = """
 import numpy as np
@@ -204,6 +209,15 @@ assert y[0] == 2
 context.close()
 """, check=False)
     assert done.returncode == 0 and done.stderr == "", done.stdout + done.stderr
+
+
+def test_another_library_is_refused(tmp_path):
+    """At import, with both versions in the sentence."""
+    (tmp_path / "other.c").write_text('const char *slip_version(void);\nconst char *slip_version(void) { return "9.8.7"; }\n')
+    subprocess.run(["gcc", "-shared", "-fPIC", str(tmp_path / "other.c"), "-o", str(tmp_path / "other.so")], check=True)
+    code = "try:\n import slipstream\nexcept ImportError as error:\n print(error)\n"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False, env=dict(os.environ, LD_PRELOAD=str(tmp_path / "other.so")))
+    assert "9.8.7" in done.stdout and slip.__version__ in done.stdout and "other.so" in done.stdout, done.stdout + done.stderr
 
 
 def test_mode_conflict_has_its_class(python):
