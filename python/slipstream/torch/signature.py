@@ -82,6 +82,10 @@ def _describe(tensor: Any, where: str, param, adapter: Optional[devices.DeviceAd
         raise errors.invalid(f"{where}: a fake or meta tensor, which has no memory; real calls take real tensors, and tracing calls the fake kernel")
     flags = (REQUIRES_GRAD if tensor.requires_grad else 0) | (CONJ if tensor.is_conj() else 0) | (NEG if tensor.is_neg() else 0)
     storage = tensor.untyped_storage()
+    try:
+        base = storage.data_ptr()
+    except RuntimeError as reason:  # a subclass that wraps others
+        raise errors.invalid(f"{where}: a {type(tensor).__name__}, whose memory PyTorch does not give ({reason}); pass the tensor inside") from None
     item = tensor.element_size()
     device = tensor.device
     platform, layout = "", _format(tensor, adapter)
@@ -89,7 +93,7 @@ def _describe(tensor: Any, where: str, param, adapter: Optional[devices.DeviceAd
         platform = adapter.platform
     elif device.type in ("cpu", "cuda"):
         platform = device.type
-    return (dtype, tuple(tensor.shape), tuple(tensor.stride()), storage.data_ptr(), tensor.storage_offset() * item, storage.nbytes(), platform, device.index or 0, layout, flags, tensor)
+    return (dtype, tuple(tensor.shape), tuple(tensor.stride()), base, tensor.storage_offset() * item, storage.nbytes(), platform, device.index or 0, layout, flags, tensor)
 
 
 def _format(tensor, adapter) -> int:

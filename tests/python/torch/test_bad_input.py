@@ -117,6 +117,26 @@ def test_no_bounds_beyond_the_storage(axpy):
             call(x, torch.zeros(64), 1.0)
 
 
+def test_a_storage_that_is_gone(refused):
+    x = torch.ones(64)
+    x.untyped_storage().resize_(0)
+    refused("'x' .*null address", x, torch.zeros(64))
+
+
+def test_a_subclass_that_wraps_others(refused):
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            raise RuntimeError(f"Wrapper does not know {function}")
+
+    # Through the dispatcher it is the subclass's own business; a frame needs memory.
+    refused("does not know slip_test.axpy|a Wrapper, whose memory", Wrapper(torch.ones(4)), torch.zeros(4), error=(slipstream.InvalidArgumentError, RuntimeError))
+
+
 def test_resized_after_the_frame_was_made(axpy):
     for change in (lambda t: t.resize_(2), lambda t: t.untyped_storage().resize_(4096), lambda t: t.set_(torch.zeros(8)), lambda t: t.untyped_storage().resize_(0)):
         x, y = torch.ones(8), torch.zeros(8)
