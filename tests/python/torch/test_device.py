@@ -157,7 +157,9 @@ known(hold=False)
 axpy = slip_torch.load(AXPY, device="emu")
 emu.set_stream(emu.new_stream())
 y = torch.zeros(64).to("emu")
-x = torch.ones(64).to("emu")
+x, other = torch.ones(64).to("emu"), torch.ones(64).to("emu")
+for _ in range(20):  # the stream is busy for long
+    axpy(other, y, 1.0)
 axpy(x, y, 1.0)
 del x
 try:
