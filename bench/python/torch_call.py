@@ -93,6 +93,7 @@ def minilm(work):
     artifact = work / "minilm.slipc"
     slip.compile(str(ROOT / "examples" / "minilm" / "minilm.json"), str(artifact), replace=True)
     encoder = Encoder(slip_torch.load(artifact), load_weights(model_dir() / "model.safetensors"))
+    transformers.utils.logging.disable_progress_bar()
     model = transformers.AutoModel.from_pretrained(str(model_dir()), dtype=torch.float32).eval()
 
     class Reference(torch.nn.Module):
