@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call: arguments sorted, read straight into the arrays that slip_frame_initialize() takes, frame built.
+#include "read.h"
+
+static bool pyslip_call_missing(pyslip_callable_t *callable, PyObject *const *values, size_t given) {
+  for (uint32_t i = 0; i < callable->slot_count; ++i)
+    if (!values[i]) {
+      const pyslip_slot_t *slot = &callable->slots[i];
+      pyslip_raise_format(callable->state, PYSLIP_ERROR_ARGUMENT_TYPE,
+                          "%s: parameter %u '%s' (%s) is missing; it takes %u arguments and got %zu (outputs are passed too)",
+                          callable->name, (unsigned)i, slot->name, pyslip_direction_name(slot->direction), (unsigned)callable->slot_count,
+                          given);
+      return false;
+    }
+  return true;
+}
+
+static bool pyslip_call_named(pyslip_callable_t *callable, PyObject *name, PyObject *value, PyObject **values, PyObject **out_stream) {
+  pyslip_state_t *state = callable->state;
+  for (uint32_t i = 0; i < callable->slot_count; ++i) {
+    if (callable->slots[i].key != name && PyUnicode_Compare(callable->slots[i].key, name) != 0) continue;
+    if (values[i]) {
+      pyslip_raise_format(state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: parameter %u '%s' is given twice, by position and by name",
+                          callable->name, (unsigned)i, callable->slots[i].name);
+      return false;
+    }
+    values[i] = value;
+    return true;
+  }
+  if (out_stream && (name == state->names.stream || PyUnicode_Compare(name, state->names.stream) == 0)) {
+    *out_stream = value;
+    return true;
+  }
+  pyslip_raise_format(state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: there is no parameter '%U'; see its signature", callable->name, name);
+  return false;
+}
+
+bool pyslip_call_sort(pyslip_callable_t *callable, PyObject *const *args, size_t count, PyObject *names, PyObject **values,
+                      PyObject **out_stream) {
+  size_t named = names ? (size_t)PyTuple_Size(names) : 0;
+  if (count > callable->slot_count) {
+    pyslip_raise_format(callable->state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: takes %u arguments, got %zu; see its signature", callable->name,
+                        (unsigned)callable->slot_count, count);
+    return false;
+  }
+  for (size_t i = 0; i < callable->slot_count; ++i) values[i] = i < count ? args[i] : NULL;
+  for (size_t i = 0; i < named; ++i)
+    if (!pyslip_call_named(callable, PyTuple_GetItem(names, (Py_ssize_t)i), args[count + i], values, out_stream)) return false;
+  return pyslip_call_missing(callable, values, count + named - (out_stream && *out_stream ? 1 : 0));
+}
+
+static bool pyslip_call_arrays(pyslip_callable_t *callable, pyslip_call_t *call) {
+  call->args = call->fast_args;
+  call->tensors = call->fast_tensors;
+  call->kept = call->fast_kept;
+  call->memory = NULL;
+  if (__builtin_expect(callable->slot_count <= PYSLIP_FAST_ARGUMENTS && callable->tensor_count <= PYSLIP_FAST_TENSORS, 1)) return true;
+  size_t args = callable->slot_count * sizeof(*call->args), tensors = callable->tensor_count * sizeof(*call->tensors);
+  char *memory = PyMem_Malloc(args + tensors + callable->tensor_count * sizeof(*call->kept));
+  if (!memory) {
+    PyErr_NoMemory();
+    return false;
+  }
+  call->memory = memory;
+  call->args = (slip_arg_t *)memory;
+  call->tensors = (slip_tensor_t *)(memory + args);
+  call->kept = (pyslip_kept_t *)(memory + args + tensors);
+  return true;
+}
+
+static void pyslip_call_unbind(pyslip_call_t *call, pyslip_hold_t *hold) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (hold) {
+    pyslip_kept_release(hold->kept, hold->count);
+    hold->count = 0;
+  }
+  pyslip_kept_release(call->kept, call->kept_count);
+  PyMem_Free(call->memory);
+  PyErr_Restore(type, value, traceback);
+}
+
+bool pyslip_call_bind(pyslip_callable_t *callable, PyObject *const *values, pyslip_hold_t *hold, pyslip_call_t *call) {
+  pyslip_state_t *state = callable->state;
+  if (!pyslip_call_arrays(callable, call)) return false;
+  pyslip_kept_t *kept = hold ? hold->kept : call->kept;
+  slip_tensor_t *tensor = call->tensors;
+  uint32_t kept_count = 0, bits = hold ? PYSLIP_READ_OWN : PYSLIP_READ_VIEW;
+  uint64_t total = 0;
+  uint8_t flags = 0;
+  bool ok = true;
+  for (uint32_t i = 0; ok && i < callable->slot_count; ++i) {
+    const pyslip_slot_t *slot = &callable->slots[i];
+    const pyslip_place_t place = {callable->name, slot->name, i, slot->direction};
+    if (slot->is_scalar) {
+      call->args[i] = slip_arg_scalar((slip_scalar_t){0});
+      ok = pyslip_read_scalar(state, &place, slot->dtype, values[i], &call->args[i].value.scalar);
+      continue;
+    }
+    ok = pyslip_read_tensor(state, &place, values[i], bits, tensor, &kept[kept_count]);
+    if (!ok) break;
+    kept_count += kept[kept_count].kind != PYSLIP_KEPT_NOTHING;
+    uint64_t elements = 1;
+    for (uint8_t d = 0; d < tensor->rank; ++d) elements *= (uint64_t)tensor->dims[d];
+    total += elements;
+    flags |= tensor->flags;
+    call->args[i] = slip_arg_tensor(tensor++, NULL);
+  }
+  call->kept_count = hold ? 0 : kept_count;
+  if (hold) hold->count = kept_count;
+  call->elements = (int64_t)(total & INT64_MAX);
+  uint32_t frame_flags = (flags & SLIP_TENSOR_REQUIRES_GRAD) && pyslip_grad_enabled(state) ? SLIP_FRAME_GRAD_ENABLED : SLIP_FRAME_NONE;
+  if (__builtin_expect(ok, 1)) {
+    slip_status_t status = slip_frame_initialize(&call->frame, callable->signature, callable->name, callable->context->device, call->args,
+                                                 callable->slot_count, frame_flags);
+    if (__builtin_expect(slip_status_is_ok(status), 1)) return true;
+    slip_frame_deinitialize(&call->frame);
+    pyslip_raise(state, status);
+  }
+  pyslip_call_unbind(call, hold);
+  return false;
+}
+
+void pyslip_call_end(pyslip_call_t *call) {
+  slip_frame_deinitialize(&call->frame);
+  if (__builtin_expect(call->kept_count != 0, 0)) pyslip_kept_release(call->kept, call->kept_count);
+  if (__builtin_expect(call->memory != NULL, 0)) PyMem_Free(call->memory);
+}
+
+PyObject *pyslip_call_result(const pyslip_callable_t *callable, PyObject *const *values) {
+  if (callable->return_count == 0) return Py_NewRef(Py_None);
+  if (callable->return_count == 1) return Py_NewRef(values[callable->returns[0]]);
+  PyObject *tuple = PyTuple_New((Py_ssize_t)callable->return_count);
+  for (size_t i = 0; tuple && i < callable->return_count; ++i)
+    if (PyTuple_SetItem(tuple, (Py_ssize_t)i, Py_NewRef(values[callable->returns[i]])) < 0) Py_CLEAR(tuple);
+  return tuple;
+}
