@@ -7,6 +7,7 @@
 // forked child that hook finds FORKED everywhere and leaves everything.
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "pyslip.h"
 
@@ -45,6 +46,28 @@ typedef struct pyslip_share_t {
   size_t count;
 } pyslip_share_t;
 static pyslip_share_t *pyslip_shares;
+
+// Opening with its share and closing the last share exclude each other: else an open would meet a context that is closing, or get one that
+// another thread closes before the share is counted. Inside, no Python code runs. A forked child makes a door of its own: the one it
+// inherited may be shut by a thread that it does not have.
+static PyThread_type_lock pyslip_door;
+static pid_t pyslip_door_process;
+
+static bool pyslip_door_enter(void) {
+  if (pyslip_door_process != getpid()) {
+    PyThread_type_lock door = PyThread_allocate_lock();
+    if (!door) return PyErr_NoMemory() != NULL;
+    pyslip_door = door;
+    pyslip_door_process = getpid();
+  }
+  PyThread_type_lock door = pyslip_door;
+  PYSLIP_WITHOUT_LOCK(PyThread_acquire_lock(door, WAIT_LOCK));
+  return true;
+}
+
+static void pyslip_door_leave(void) {
+  PyThread_release_lock(pyslip_door);
+}
 
 static pyslip_share_t **pyslip_share_find(const slip_context_t *context) {
   pyslip_share_t **link = &pyslip_shares;
@@ -165,6 +188,10 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
   if (!self) return NULL;
   slip_context_t *context = NULL;
   slip_status_t status;
+  if (!pyslip_door_enter()) {
+    Py_DECREF(self);
+    return NULL;
+  }
   PyThreadState *thread = PyEval_SaveThread();
   status = slip_context_open(&options, &context);
   if (!slip_status_is_ok(status) && context) {
@@ -174,8 +201,13 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
     context = NULL;
   }
   PyEval_RestoreThread(thread);
-  if (!pyslip_ok(state, status) || !pyslip_share_take(context)) {
-    if (context) slip_status_free(slip_context_destroy(context));
+  bool taken = context && pyslip_share_take(context);
+  pyslip_door_leave();
+  if (!taken) {
+    if (context)
+      slip_status_free(slip_context_destroy(context));
+    else
+      pyslip_ok(state, status);
     Py_DECREF(self);
     return NULL;
   }
@@ -192,32 +224,36 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
 // --- close -----------------------------------------------------------------------------------------------------------------------------
 
 static bool pyslip_context_end(pyslip_context_object_t *self) {
-  if (self->closed) return true;
-  while (self->graphs)
+  while (!self->closed && self->graphs)
     if (!pyslip_graph_end(self->graphs)) return false;
+  if (self->closed) return true;
+  if (!pyslip_door_enter()) return false;
+  if (self->closed) {  // another thread was faster
+    pyslip_door_leave();
+    return true;
+  }
   slip_status_t status = slip_ok_status();
   bool shared = pyslip_context_shared(self), over = shared;
-  if (shared) {
-    pyslip_callable_end_all(self, true);
-  } else {
+  pyslip_context_enter(self);
+  if (!shared) {
     slip_context_t *context = self->context;
-    pyslip_context_enter(self);
     PyThreadState *thread = PyEval_SaveThread();
     status = slip_context_close(context);
     over = slip_context_state(context) == SLIP_CONTEXT_CLOSED;
     PyEval_RestoreThread(thread);
-    --self->users;
-    if (self->closed) over = false;  // another thread was faster
-    if (over) pyslip_callable_end_all(self, false);
   }
   if (over) {
     self->closed = true;
     pyslip_share_give(self->context);
+  }
+  pyslip_door_leave();
+  if (over) {
+    pyslip_callable_end_all(self, shared);
     pyslip_leftovers_prune(self, !shared);
     pyslip_reap(self->reaper);
-    pyslip_context_settle(self);
     pyslip_context_unanchor(self);
   }
+  pyslip_context_leave(self);
   return pyslip_ok(self->state, status);
 }
 

@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -123,6 +124,32 @@ def test_shares(artifacts):
         slip.kernel.open(max_callables=3)
     assert caught.value.code == -7
     b.close()
+
+
+def test_shares_of_threads(artifacts):
+    """Threads that open and close at the same time never meet a context that another one is closing."""
+    axpy, errors, interval = artifacts("axpy"), [], sys.getswitchinterval()
+
+    def work():
+        x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+        try:
+            for _ in range(50):
+                with slip.kernel.open() as context:
+                    context.prepare(axpy)(x, y, 1.0)
+            assert y.tolist() == [50.0] * 4
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors
 
 
 def test_open_is_anchored(artifacts):
