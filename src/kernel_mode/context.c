@@ -208,11 +208,11 @@ static bool slip__context_takes_platform(const slip_context_t *context, const sl
 
 // Before anything else happens: is this image for here?
 static slip_status_t slip__context_check_image(slip_context_t *context, const slip_image_view_t *view) {
-  if (view->contract != SLIP_CONTRACT_KERNEL) {
+  if (view->contract != (context->program ? SLIP_CONTRACT_PROGRAM : SLIP_CONTRACT_KERNEL)) {
+    const char *wanted = context->program ? "program" : "kernel", *came = context->program ? "kernel" : "program";
     return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE,
-                       "the image was compiled for the program contract (%" PRIu32
-                       "), expected the kernel contract; recompile it for kernel mode",
-                       view->contract);
+                       "the image was compiled for the %s contract (%" PRIu32 "), expected the %s contract; recompile it for %s mode", came,
+                       view->contract, wanted, wanted);
   }
   if (!slip__context_takes_platform(context, view)) {
     return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE,
@@ -230,8 +230,8 @@ static slip_status_t slip__context_check_image(slip_context_t *context, const sl
                        view->target, only ? "is not the one that the context was opened for" : "this device does not run");
   }
   if (view->entry_count != 1) {
-    return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE, "the image has %" PRIu32 " entries, but a kernel-mode callable has one; compile one entry",
-                       view->entry_count);
+    return SLIP_STATUS(SLIP_CODE_INCOMPATIBLE, "the image has %" PRIu32 " entries, but a %s-mode callable has one; compile one entry",
+                       view->entry_count, context->program ? "program" : "kernel");
   }
   return slip_ok_status();
 }

@@ -98,6 +98,7 @@ struct slip_context_t {
   bool locks_made;                // this and the lanes'
   _Atomic uint32_t closing;       // 1: some thread is in close; stays 1 once the context is CLOSED
   uint32_t close_stage;           // the closing thread's
+  bool program;                   // fixed: a worker's (program mode), for callables of the program contract; no open finds it
   bool platform_used;             // fixed: open got as far as asking the platform for something to keep
   _Atomic uint32_t stale;         // handles that the platform no longer knew when they were to be given back
   _Atomic(slip_status_t) staled;  // what it said to the first of them

@@ -60,9 +60,9 @@ __attribute__((destructor)) static void slip__contexts_report(void) {
   for (const slip_context_t *c = slip__contexts.first; c; c = c->next, ++count) {
     if (count >= sizeof(lines) / sizeof(lines[0])) continue;
     (void)snprintf(lines[count], sizeof(lines[0]),
-                   "slipstream: the context of %s:%d (generation %" PRIu64
+                   "slipstream: the %s of %s:%d (generation %" PRIu64
                    ") was not closed before the process ended; its resources are left to the system",
-                   c->platform_name, c->device.ordinal, c->generation);
+                   c->program ? "worker" : "context", c->platform_name, c->device.ordinal, c->generation);
   }
   slip__contexts_unlock();
   for (uint32_t i = 0; i < count && i < sizeof(lines) / sizeof(lines[0]); ++i) (void)fprintf(stderr, "%s\n", lines[i]);
@@ -71,7 +71,9 @@ __attribute__((destructor)) static void slip__contexts_report(void) {
 
 static slip_context_t *slip__contexts_find(slip_device_t device) {
   slip_context_t *context = slip__contexts.first;
-  while (context && (context->device.platform != device.platform || context->device.ordinal != device.ordinal)) context = context->next;
+  while (context && (context->program || context->device.platform != device.platform || context->device.ordinal != device.ordinal)) {
+    context = context->next;
+  }
   return context;
 }
 
@@ -111,6 +113,7 @@ static slip_status_t slip__open_create_shell(const slip__plan_t *plan, slip_cont
   context->allocator = plan->options.allocator;
   context->platform = plan->platform;
   context->device = plan->device;
+  context->program = plan->program;
   atomic_init(&context->state, SLIP_CONTEXT_INITIALIZING);
   atomic_init(&context->shell, 1);
   atomic_init(&context->operations, SLIP__GATE_SHUT);
@@ -317,6 +320,23 @@ static slip_status_t slip__open_planned(const slip__plan_t *plan, slip_context_t
   slip__open_insert(fresh);
   slip__contexts_unlock();
   return slip__open_first(fresh, plan, out);
+}
+
+slip_status_t slip__context_open_program(const slip_context_options_t *options, slip_context_t **out) {
+  slip__plan_t plan;
+  slip_context_t *fresh = NULL;
+  *out = NULL;
+  SLIP_RETURN_IF_ERROR(slip__preflight_program(options, &plan));
+  SLIP_RETURN_IF_ERROR(slip__open_create_shell(&plan, &fresh));
+  slip_status_t status = slip__latch_claim(SLIP_MODE_PROGRAM);
+  if (!slip_status_is_ok(status)) {
+    slip__context_shell_release(fresh);
+    return status;
+  }
+  slip__contexts_lock();
+  slip__open_insert(fresh);
+  slip__contexts_unlock();
+  return slip__open_first(fresh, &plan, out);
 }
 
 slip_status_t slip_context_open(const slip_context_options_t *options, slip_context_t **out) {

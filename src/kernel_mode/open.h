@@ -9,6 +9,7 @@
 //   CLOSING, a close is running     BUSY                                                    BUSY
 //   CLOSING, close failed           INVALID_STATE: the owner of the handle must close       INVALID_STATE
 // A context leaves the table when it is CLOSED, or when its open failed and nothing is owed.
+// Contexts of workers are in the table for the report at the process's end only: no open finds them.
 //
 // Lock order: this table, then a registry. The lock is not held while opening or closing.
 #ifndef SLIPSTREAM_SRC_KERNEL_MODE_OPEN_H_
@@ -16,6 +17,11 @@
 
 #include "kernel_mode/context.h"
 #include "kernel_mode/preflight.h"
+
+// Opens a context for a worker and claims program mode instead: always a new one, on a device that need not be the calling thread's current
+// one, for callables of the program contract. Close and destroy are a context's own. As slip_context_open(), |*out| is also set by a
+// failure that owes teardown.
+slip_status_t slip__context_open_program(const slip_context_options_t *options, slip_context_t **out) SLIP_MUST_USE;
 
 // The table's lock, for references (context.c).
 void slip__contexts_lock(void);

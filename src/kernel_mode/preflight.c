@@ -102,8 +102,11 @@ static slip_status_t slip__preflight_device(slip__plan_t *plan) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "device is %" PRId32 ", but platform \"%s\" has devices 0 to %" PRId32, wanted, name,
                        count - 1);
   }
-  SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_device_current(plan->platform, &current), "opening a context on %s:%" PRId32, name, wanted);
-  if (current != wanted) {
+  if (!plan->program) {
+    SLIP_RETURN_IF_ERROR_ANNOTATED(slip__platform_device_current(plan->platform, &current), "opening a context on %s:%" PRId32, name,
+                                   wanted);
+  }
+  if (!plan->program && current != wanted) {
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
                        "device is %" PRId32 ", but the calling thread's current device is %" PRId32
                        "; select it before opening (it is never selected for you)",
@@ -125,8 +128,9 @@ static slip_status_t slip__preflight_target(slip__plan_t *plan) {
   return slip_ok_status();
 }
 
-slip_status_t slip__preflight(const slip_context_options_t *options, slip__plan_t *out) {
+static slip_status_t slip__preflight_plan(const slip_context_options_t *options, bool program, slip__plan_t *out) {
   memset(out, 0, sizeof(*out));
+  out->program = program;
   SLIP_RETURN_IF_ERROR(slip__options_resolve(options, &out->options));
   SLIP_RETURN_IF_ERROR(slip__options_check(&out->options));
   SLIP_RETURN_IF_ERROR(slip__preflight_platform(out));
@@ -135,4 +139,12 @@ slip_status_t slip__preflight(const slip_context_options_t *options, slip__plan_
   SLIP_RETURN_IF_ERROR(slip__preflight_runtime(out));
   SLIP_RETURN_IF_ERROR(slip__preflight_device(out));
   return slip__preflight_target(out);
+}
+
+slip_status_t slip__preflight(const slip_context_options_t *options, slip__plan_t *out) {
+  return slip__preflight_plan(options, false, out);
+}
+
+slip_status_t slip__preflight_program(const slip_context_options_t *options, slip__plan_t *out) {
+  return slip__preflight_plan(options, true, out);
 }
