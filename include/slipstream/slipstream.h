@@ -16,5 +16,6 @@
 #include "slipstream/signature.h"
 #include "slipstream/status.h"
 #include "slipstream/tensor.h"
+#include "slipstream/worker.h"
 
 #endif  // SLIPSTREAM_SLIPSTREAM_H_

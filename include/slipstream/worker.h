@@ -3,12 +3,11 @@
 // stand-alone C programs.
 //
 //   state          set by                                                     then legal
-//   NEW            create; an open that failed and left nothing behind        everything: what needs the device opens first; close, destroy
-//   INITIALIZING   open, while it runs                                        - (other callers wait for its result)
-//   READY          open succeeded                                             everything but destroy
-//   FAILED         open failed after taking resources that it could not give back   close (may be repeated)
-//   CLOSING        close began; if it failed, it is owed                      close (may be repeated), what runs tell
-//   CLOSED         close succeeded                                            destroy, what runs tell
+//   NEW            create; an open that failed and left nothing behind        open, and what opens first: allocate, tensor_create,
+//   register, submit, run; close, destroy INITIALIZING   open, while it runs                                        - (other callers wait
+//   for its result) READY          open succeeded                                             everything but destroy FAILED         open
+//   failed after taking resources that it could not give back   close (may be repeated) CLOSING        close began; if it failed, it is
+//   owed                      close (may be repeated), what runs tell CLOSED         close succeeded destroy, what runs tell
 //
 // A process is in one mode for its life: the first open of a worker claims it for program mode, after which slip_context_open() is
 // MODE_CONFLICT; in a process that holds a kernel-mode context open is MODE_CONFLICT, and the worker stays NEW. A process may have several
