@@ -52,11 +52,26 @@ static int pyslip_library_check(pyslip_state_t *state) {
   return -1;
 }
 
+// A free-threaded interpreter turns its GIL on for an extension that does not say that it can do without, as this one: much here is guarded
+// by the GIL. Only -X gil=0 keeps it off all the same.
+static int pyslip_lock_check(pyslip_state_t *state) {
+  (void)state;
+#ifdef Py_GIL_DISABLED
+  PyObject *is_enabled = PySys_GetObject("_is_gil_enabled"), *enabled = is_enabled ? PyObject_CallNoArgs(is_enabled) : NULL;
+  if (enabled == Py_False)
+    PyErr_SetString(PyExc_ImportError,
+                    "slipstream needs the GIL, which this free-threaded interpreter was told to leave off; start it without "
+                    "-X gil=0 and PYTHON_GIL=0, and it is turned on at the import");
+  Py_XDECREF(enabled);
+#endif
+  return PyErr_Occurred() ? -1 : 0;
+}
+
 static int pyslip_module_exec(PyObject *module) {
-  static int (*const parts[])(pyslip_state_t *) = {pyslip_library_check, pyslip_names_init,     pyslip_errors_init,   pyslip_sequences_init,
-                                                   pyslip_tensor_init,   pyslip_signature_init, pyslip_artifact_init, pyslip_stream_init,
-                                                   pyslip_context_init,  pyslip_callable_init,  pyslip_ticket_init,   pyslip_graph_init,
-                                                   pyslip_compile_init,  pyslip_sim_init};
+  static int (*const parts[])(pyslip_state_t *) = {pyslip_lock_check,     pyslip_library_check, pyslip_names_init,     pyslip_errors_init,
+                                                   pyslip_sequences_init, pyslip_tensor_init,   pyslip_signature_init, pyslip_artifact_init,
+                                                   pyslip_stream_init,    pyslip_context_init,  pyslip_callable_init,  pyslip_ticket_init,
+                                                   pyslip_graph_init,     pyslip_compile_init,  pyslip_sim_init};
   pyslip_state_t *state = pyslip_module_state(module);
   memset(state, 0, sizeof(*state));
   state->module = module;

@@ -6,14 +6,12 @@
 //   the buffer protocol (limited API since 3.11): Py_buffer, PyObject_GetBuffer, PyBuffer_Release, the slots
 //   vectorcall (limited API since 3.12): the type flag, the member "__vectorcalloffset__", the function's type, PyObject_VectorcallMethod
 //   METH_FASTCALL is in since 3.10.
-// The interpreter's lock guards everything here but what is marked atomic. Free-threaded interpreters do not load abi3 extensions.
+// The interpreter's lock guards everything here but what is marked atomic. Free-threaded interpreters do not load abi3 extensions: a build
+// for one is for that version alone, without the limited API, and has the interpreter turn its lock on (module.c).
 #ifndef PYSLIP_PYSLIP_H_
 #define PYSLIP_PYSLIP_H_
 
 #define PY_SSIZE_T_CLEAN
-#ifndef Py_LIMITED_API
-#define Py_LIMITED_API 0x030A0000
-#endif
 #include <Python.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,7 +22,7 @@
 #include "slipstream/slipstream.h"
 
 // --- of later limited APIs -------------------------------------------------------------------------------------------------------------
-#if Py_LIMITED_API + 0 < 0x030B0000
+#if defined(Py_LIMITED_API) && Py_LIMITED_API + 0 < 0x030B0000
 typedef struct bufferinfo {
   void *buf;
   PyObject *obj;

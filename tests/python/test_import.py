@@ -6,6 +6,7 @@ import inspect
 import os
 import subprocess
 import sys
+import sysconfig
 
 import guard
 import pytest
@@ -55,6 +56,18 @@ def test_import_claims_nothing():
             "assert slip.process_mode() == 'unclaimed'\n")
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False, cwd="/")
     assert done.returncode == 0, done.stderr
+
+
+def test_without_the_gil_the_import_is_refused():
+    """Free-threaded interpreters only; others ignore the option, or do not start with it."""
+    code = "import slipstream; print(slipstream.process_mode())"
+    done = subprocess.run([sys.executable, "-I", "-X", "gil=0", "-c", code], capture_output=True, text=True, check=False, cwd="/")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        assert done.returncode == 1 and "slipstream needs the GIL" in done.stderr and "-X gil=0" in done.stderr, done.stderr
+    elif done.returncode == 0:
+        assert done.stdout == "unclaimed\n", done.stdout
+    else:
+        assert "GIL is not supported" in done.stderr, done.stderr
 
 
 def test_module_is_the_command():

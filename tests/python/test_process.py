@@ -216,7 +216,7 @@ def test_another_library_is_refused(tmp_path):
     (tmp_path / "other.c").write_text('const char *slip_version(void);\nconst char *slip_version(void) { return "9.8.7"; }\n')
     subprocess.run(["gcc", "-shared", "-fPIC", str(tmp_path / "other.c"), "-o", str(tmp_path / "other.so")], check=True)
     code = "try:\n import slipstream\nexcept ImportError as error:\n print(error)\n"
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False, env=dict(os.environ, LD_PRELOAD=str(tmp_path / "other.so")))
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False, env=dict(os.environ, LD_PRELOAD=":".join(filter(None, (os.environ.get("LD_PRELOAD"), str(tmp_path / "other.so"))))))
     assert "9.8.7" in done.stdout and slip.__version__ in done.stdout and "other.so" in done.stdout, done.stdout + done.stderr
 
 
