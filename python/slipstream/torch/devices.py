@@ -9,6 +9,8 @@ from typing import Callable, Dict, NamedTuple, Optional, Tuple
 
 import torch
 
+from slipstream import _torch
+
 from . import errors
 
 STREAM_INLINE, STREAM_CUDA, STREAM_ASKED = 0, 1, 2
@@ -47,7 +49,7 @@ _BUILTIN = {
     "cuda": lambda: DeviceAdapter("cuda", "cuda", "CUDA", STREAM_CUDA),
     "npu": _npu,
 }
-_adapters: Dict[str, DeviceAdapter] = {}
+_adapters: Dict[str, DeviceAdapter] = vars(_torch).setdefault("adapters", {})  # a reload of this module finds them again
 _lock = threading.Lock()
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """init, load, register, close: operators of PyTorch made from artifacts."""
 import atexit
+import inspect
 import os
 import threading
 from typing import Any, Callable, Dict, NamedTuple, Optional
@@ -9,15 +10,17 @@ import torch
 
 from slipstream import _core, _torch
 
-from . import devices, errors, registration, signature
+from . import devices, errors, registration, signature, transforms
 
-_lock = threading.RLock()
-_contexts: Dict[str, Any] = {}  # "cpu:0" -> (Context, options)
-_anchors: list = []  # what running calls may still use: never given back (python/src/torch/op.h)
-_operators: Dict[str, "Operator"] = {}
+# Kept where a reload of this module finds it again: PyTorch's registrations and the open contexts outlive one.
+_kept: Dict[str, Any] = vars(_torch).setdefault("kept", {})
+_lock = _kept.setdefault("lock", threading.RLock())
+_contexts: Dict[str, Any] = _kept.setdefault("contexts", {})  # "cpu:0" -> _Open
+_anchors: list = _kept.setdefault("anchors", [])  # what running calls may still use: never given back (python/src/torch/op.h)
+_operators: Dict[str, "Operator"] = _kept.setdefault("operators", {})
+_forward_ad = torch.autograd.forward_ad
 _is_compiling = torch.compiler.is_compiling
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
-_attached: Optional[bool] = None  # None: not tried; False: this PyTorch has no shim that fits
 
 # Keys under which a tensor is no plain dense one. Without a kernel there, PyTorch would materialise conjugate and negative views, or name a backend that nobody asked for.
 _REFUSED_KEYS = {
@@ -40,18 +43,18 @@ _REFUSED_KEYS = {
 
 def _attach() -> bool:
     """Binds PyTorch's C shim once. False where there is none that fits: operators then run through the interpreter."""
-    global _attached
     with _lock:
-        if _attached is not None:
-            return _attached
+        if "attached" in _kept:
+            return _kept["attached"]
         folder = os.path.join(os.path.dirname(torch.__file__), "lib")
         cuda = os.path.join(folder, "libtorch_cuda.so")
         missing = _torch.attach(os.path.join(folder, "libtorch_cpu.so"), os.path.join(folder, "libc10.so"), cuda if os.path.exists(cuda) else None)
         # The shim of 2.9 is the first with library functions; a later major version may mean other things by the same names.
-        _attached = missing is None and (2, 9) <= (_torch.abi() >> 56, _torch.abi() >> 48 & 255) < (3, 0)
-        if _attached:
+        fits = missing is None and (2, 9) <= (_torch.abi() >> 56, _torch.abi() >> 48 & 255) < (3, 0)
+        _kept["attached"] = fits
+        if fits:
             _probe()
-        return _attached
+        return fits
 
 
 def _probe() -> None:
@@ -143,6 +146,23 @@ class _Kernel(NamedTuple):
     handle: Optional[int]  # of the registration in the C side
 
 
+def _annotation(param) -> str:
+    if param.shape is None:
+        return param.dtype
+    return f"{param.direction} {param.dtype}[{','.join('?' if d is None else str(d) for d in param.shape)}]"
+
+
+def _by_name(name: str, sig: str) -> "Operator":
+    """What a pickled Operator is: the one of that name in this process."""
+    found = _operators.get(name)
+    if found is None:
+        raise errors.invalid_state(f"{name} is not registered in this process, and a pickled operator is only its name; call slipstream.torch.init() and load() or register() here first, "
+                                   "in a module that the other process imports for example")
+    if str(found.signature) != sig:
+        raise errors.conflict(f"{name} has the signature {found.signature} in this process, but {sig} where it was pickled; load the same artifact in both")
+    return found
+
+
 class Operator:
     """An operator of PyTorch that runs an artifact. Call it as a function: it returns the caller's own objects for the return aliases.
 
@@ -165,11 +185,23 @@ class Operator:
         exact = {"bool": bool, "f16": float, "bf16": float, "f32": float, "f64": float}
         self._scalars = tuple((i, exact.get(p.dtype, int)) for i, p in enumerate(registered._params) if p.shape is None)
         self._function = _autograd_function(self, backward) if backward is not None else None
+        # For help(), and the hints that an editor shows.
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self.__name__, self.__signature__ = plain, inspect.Signature([inspect.Parameter(p.name, kind, annotation=_annotation(p)) for p in registered._params])
 
     @property
     def schema(self) -> str:
         """Its schema, as PyTorch has it."""
         return str(self.op._schema)
+
+    def __copy__(self):
+        return self  # one a process, as a function is
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _by_name, (self.name, str(self.signature))
 
     @property
     def artifacts(self) -> Dict[str, Any]:
@@ -188,9 +220,11 @@ class Operator:
             args = self._ordered(args, named)
             if args is None:
                 raise errors.wrong_type(f"{self.name}: expected the arguments {', '.join(self._names)}; outputs are passed, too")
+        if _forward_ad._current_level >= 0:
+            transforms.refuse_tangents(self.name, self._registered, args)
         if self._function is not None and torch.is_grad_enabled():
             if any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
-                return self._function.apply(*args)
+                return self._differentiate(args)
         if _is_compiling():
             self.op(*self._registered.pack(args))
         else:
@@ -216,11 +250,26 @@ class Operator:
                 self.op(*args)
         except _core.SlipError:
             raise
-        except RuntimeError:
-            failure = _torch.take_failure()  # of this thread: the kernel's own, or none
-            if failure is None:
-                raise
-            raise errors.make(*failure) from None
+        except RuntimeError as error:
+            raise self._typed(error) from None
+
+    def _differentiate(self, args):
+        if _is_compiling():
+            return self._function.apply(*args)
+        if len(args) == len(self._names):
+            args = self._strict(args)
+        try:
+            return self._function.apply(*args)
+        except _core.SlipError:
+            raise
+        except RuntimeError as error:
+            raise self._typed(error) from None
+
+    @staticmethod
+    def _typed(error):
+        """What the kernel said of itself, for the exception that PyTorch made of it; |error| if it is PyTorch's own."""
+        failure = _torch.take_failure()  # this thread's: the kernel's, or none, or one that torch.ops has raised before
+        return error if failure is None or failure[3] not in str(error) else errors.make(*failure)
 
     def frame(self, *args: Any) -> signature.CallFrame:
         """A checked call, to be launched later; see CallFrame."""
@@ -239,25 +288,33 @@ def _autograd_function(operator: Operator, backward: Callable):
     params = operator._registered._params
     written = tuple(i for i, p in enumerate(params) if p.direction in ("out", "inout"))
     returned = operator._registered._returns
+    # The compiler takes the functions below apart; it knows what to do with these, and not with an Operator.
+    name, op, (first, count), tensors = operator.name, operator.op, operator._registered.packed, tuple(p.shape is not None for p in params)
 
     class Function(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, *args):
-            operator.op(*operator._registered.pack(args))
-            ctx.mark_dirty(*(args[i] for i in written))
-            ctx.save_for_backward(*(a for a in args if isinstance(a, torch.Tensor)))
-            ctx.scalars = tuple(None if isinstance(a, torch.Tensor) else a for a in args)
+        def forward(*args):
+            if count:
+                op(*args[:first], list(args[first:first + count]), *args[first + count:])
+            else:
+                op(*args)
             outs = tuple(args[i] for i in written)
             return outs[0] if len(outs) == 1 else outs
 
         @staticmethod
+        def setup_context(ctx, inputs, output):  # apart from forward, which torch.func wants
+            ctx.mark_dirty(*(inputs[i] for i in written))
+            ctx.save_for_backward(*(a for a in inputs if isinstance(a, torch.Tensor)))
+            ctx.scalars = tuple(None if isinstance(a, torch.Tensor) else a for a in inputs)
+
+        @staticmethod
         def backward(ctx, *grads):
             saved = iter(ctx.saved_tensors)
-            args = tuple(next(saved) if p.shape is not None else ctx.scalars[i] for i, p in enumerate(params))
+            args = tuple(next(saved) if tensor else scalar for tensor, scalar in zip(tensors, ctx.scalars))
             answer = backward(args, *grads)
             answer = answer if isinstance(answer, tuple) else (answer,)
-            if len(answer) != len(params):
-                raise errors.invalid(f"{operator.name}: backward returned {len(answer)} gradients, expected one a parameter ({len(params)}), None where there is none")
+            if len(answer) != len(tensors):
+                raise errors.invalid(f"{name}: backward returned {len(answer)} gradients, expected one a parameter ({len(tensors)}), None where there is none")
             return answer
 
     class Apply:
@@ -350,6 +407,7 @@ def _new_operator(name: str, sig, backward) -> Operator:
     operator = Operator(name, registered, library, backward)
     for key, what in _REFUSED_KEYS.items():
         library.impl(plain, _refuse(name, what, registered._params), key)
+    library.impl(plain, transforms.kernel(operator.op, name, registered), transforms.KEY)
     grad, version = _torch.believe(None, None) if _attach() else (False, True)  # kernels in Python count versions themselves
     if not grad:
         library.impl(plain, _refuse_grad(operator), "Autograd")

@@ -210,5 +210,8 @@ class RegistrationSignature:
 
         registrar(qualified, fake, lib=library)
 
+    def __reduce__(self):
+        return RegistrationSignature, (str(self.signature),)
+
     def __repr__(self):
         return f"<slipstream.torch.RegistrationSignature {self.schema}>"

@@ -56,13 +56,13 @@ def scalar(value: Any, dtype: str, where: str):
 
 def is_fake(tensor: torch.Tensor) -> bool:
     """Whether there is no memory behind |tensor|: meta and fake tensors, wrappers that tracing and functionalisation make."""
-    if tensor.is_meta or torch._is_functional_tensor(tensor):
+    if tensor.is_meta or torch._is_functional_tensor(tensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return True
     if type(tensor) in _PLAIN:
         return False
     from torch._subclasses.fake_tensor import FakeTensor
 
-    return isinstance(tensor, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return isinstance(tensor, FakeTensor)
 
 
 def _describe(tensor: Any, where: str, param, adapter: Optional[devices.DeviceAdapter]):
@@ -79,7 +79,9 @@ def _describe(tensor: Any, where: str, param, adapter: Optional[devices.DeviceAd
     if dtype is None:
         raise errors.invalid(f"{where}: dtype {tensor.dtype} has no counterpart in slipstream, expected {param.dtype}; pass x.to({DTYPES.get(param.dtype)})")
     if is_fake(tensor):
-        raise errors.invalid(f"{where}: a fake or meta tensor, which has no memory; real calls take real tensors, and tracing calls the fake kernel")
+        raise errors.invalid(f"{where}: a fake or meta tensor, or one that a transform of torch.func wraps, which has no memory; real calls take real tensors, and tracing calls the fake kernel")
+    if torch.autograd.forward_ad._current_level >= 0 and torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
+        raise errors.unsupported(f"{where}: a dual tensor, and the operator has no forward-mode derivative; pass torch.autograd.forward_ad.unpack_dual(x).primal")
     flags = (REQUIRES_GRAD if tensor.requires_grad else 0) | (CONJ if tensor.is_conj() else 0) | (NEG if tensor.is_neg() else 0)
     storage = tensor.untyped_storage()
     try:
@@ -153,6 +155,9 @@ class CallFrame:
         torch.autograd.graph.increment_version([tensor for index, tensor in self.tensors if index in self._written])
         return self.alias_result()
 
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"the CallFrame of {self.name} holds addresses and a stream of this process, so it is neither copied nor pickled; build it from the arguments, where it is launched")
+
     def __repr__(self):
         return f"<slipstream.torch.CallFrame of {self.name}: {len(self.tensors)} tensors and {len(self.scalars)} scalars on {self.device}>"
 
@@ -200,6 +205,9 @@ class CallSignature:
                 tensors.append((index, value))
         frame = _torch.Frame(self.signature.handle, self.name, adapter.platform, device.index or 0, tuple(items), torch.is_grad_enabled(), adapter.physical if self._nz else None)
         return CallFrame(self.name, adapter, device, tensors, scalars, [args[i] for i in self._returns], frame, _kernel, self._written)
+
+    def __reduce__(self):
+        return CallSignature, (str(self.signature), self.name)
 
     def __repr__(self):
         return f"<slipstream.torch.CallSignature {self.name}{self.signature}>"

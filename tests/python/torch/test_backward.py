@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """backward=: a derivative outside of the operator."""
+import ctypes
+
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounterWithBackend
 
 import slipstream
 import slipstream.torch as slip_torch
@@ -63,15 +66,35 @@ def test_the_operator_itself_has_no_derivative(differentiable):
         differentiable.op(torch.ones(3, requires_grad=True), torch.zeros(3), 1.0)
 
 
-def test_compiled(differentiable):
-    def step(x, y):
-        return differentiable(x * 1, y * 1, 2.0).sum()
-
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled(differentiable, backend):
+    """Forward and backward in one graph each, for all sizes."""
     torch._dynamo.reset()
-    compiled = torch.compile(step, backend="aot_eager")
-    x, y = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True)
-    compiled(x, y).backward()
-    assert x.grad.tolist() == [2.0] * 4 and y.grad.tolist() == [1.0] * 4
+    counter = CompileCounterWithBackend(backend)
+
+    def step(x, y):
+        return differentiable(x * 2, y.clone(), 3.0).sin().sum()
+
+    compiled = torch.compile(step, fullgraph=True, dynamic=True, backend=counter)
+    for size in (4, 9, 33):
+        x, y = torch.randn(size, requires_grad=True), torch.randn(size, requires_grad=True)
+        compiled(x, y).backward()
+        found, x.grad, y.grad = (x.grad, y.grad), None, None
+        step(x, y).backward()
+        torch.testing.assert_close(found, (x.grad, y.grad))
+    assert counter.frame_count == 1
+    torch._dynamo.reset()
+
+
+def test_refusals_keep_their_type_and_words(differentiable):
+    weight = torch.ones(3, requires_grad=True)
+    with pytest.raises(slipstream.InvalidArgumentError, match="'y' .*N = 3"):
+        differentiable(weight, torch.zeros(4), 1.0)
+    with pytest.raises(slipstream.ArgumentTypeError, match="'a' .*bool True, expected f32"):
+        differentiable(weight, torch.zeros(3), True)
+    with pytest.raises(RuntimeError, match="missing value for argument 'a'"):
+        differentiable(weight, torch.zeros(3))
+    assert differentiable(weight, torch.zeros(3), ctypes.c_float(2.0)).tolist() == [2.0] * 3
 
 
 @pytest.mark.parametrize("how", ["operator", "op", "frame"])

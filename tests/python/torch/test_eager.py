@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls with real tensors on the cpu."""
+import copy
+import inspect
+import pickle
 import threading
 
 import pytest
@@ -141,6 +144,47 @@ def test_a_refusal_belongs_to_its_thread(axpy):
         thread.join()
     for size in (3, 5, 7):
         assert len(texts[size]) == 1 and f"N = {size}" in next(iter(texts[size]))
+
+
+def test_a_refusal_belongs_to_its_call(axpy):
+    """One that torch.ops has raised already is not taken for the reason of a later failure, which is PyTorch's own."""
+    with pytest.raises(RuntimeError, match="N = 2"):
+        axpy.op(torch.ones(2), torch.ones(3), 1.0)
+    with pytest.raises(RuntimeError, match="missing value for argument 'a'") as caught:
+        axpy(torch.ones(2), torch.ones(2))
+    assert not isinstance(caught.value, slipstream.SlipError)
+
+
+def test_an_operator_is_one_a_process(axpy, mix):
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.operator = axpy
+
+    assert copy.copy(axpy) is axpy and copy.deepcopy([axpy])[0] is axpy and copy.deepcopy(Module()).operator is axpy
+    assert pickle.loads(pickle.dumps(axpy)) is axpy
+    assert {axpy: 1}[axpy] == 1 and axpy != mix
+
+
+def test_how_it_looks(axpy, mix):
+    """repr, help and an editor's hints tell the parameters."""
+    assert repr(axpy) == "<slipstream.torch.Operator slip_test::axpy(in x: f32[N], inout y: f32[N], a: f32) -> (y) on cpu>"
+    assert str(inspect.signature(axpy)) == "(x: 'in f32[N]', y: 'inout f32[N]', a: 'f32')" and axpy.__name__ == "axpy"
+    assert list(inspect.signature(mix).parameters) == ["x", "y", "s", "count", "small", "on", "a"]
+    assert "(Tensor x, Tensor(a1!) y, float a) -> ()" in axpy.schema
+    frame = axpy.frame(torch.ones(2), torch.zeros(2), 1.0)
+    assert repr(frame) == "<slipstream.torch.CallFrame of slip_test::axpy: 2 tensors and 1 scalars on cpu:0>"
+    assert "f32[N]" in repr(slip_torch.CallSignature("(out y: f32[N])", "fill")) and "(a0!)" in repr(slip_torch.RegistrationSignature("(out y: f32[N])"))
+
+
+def test_what_holds_addresses_is_not_pickled(axpy):
+    frame = axpy.frame(torch.ones(2), torch.zeros(2), 1.0)
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="CallFrame of slip_test::axpy .*this process.*build it from the arguments"):
+            attempt(frame)
+    for signature in (slip_torch.CallSignature("(in x: f32[N], inout y: f32[N]) -> (y)", "fill"), slip_torch.RegistrationSignature("(in x: f32[N], inout y: f32[N]) -> (y)")):
+        for other in (pickle.loads(pickle.dumps(signature)), copy.deepcopy(signature)):
+            assert other.signature == signature.signature and repr(other) == repr(signature)
 
 
 def test_the_interpreter_goes_on_while_an_operator_runs(context, tmp_path):

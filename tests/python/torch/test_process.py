@@ -136,16 +136,135 @@ print("ok")
 
 
 def test_spawn(fresh):
+    """A spawned process and a data loader's worker, side by side."""
     assert "ok" in passed(fresh("""
 import torch.multiprocessing as multiprocessing
 import spawned
 if __name__ == "__main__":
     st.init()  # the parent's claim does not matter to a spawned child
+    loader = torch.utils.data.DataLoader(spawned.Rows(), batch_size=2, num_workers=1, multiprocessing_context="spawn", worker_init_fn=spawned.Start(AXPY))
+    batches = iter(loader)
     queue = multiprocessing.get_context("spawn").SimpleQueue()
-    multiprocessing.spawn(spawned.work, args=(AXPY, queue), nprocs=2, join=True)
-    assert sorted(queue.get() for _ in range(2)) == [(0, [1.0] * 4), (1, [2.0] * 4)]
+    multiprocessing.spawn(spawned.work, args=(AXPY, queue), nprocs=1, join=True)
+    assert queue.get() == (0, [1.0] * 4)
+    assert torch.cat(list(batches)).tolist() == [[2.0 * i] * 3 for i in range(4)]
     print("ok")
 """, "-u"))
+
+
+def test_a_forked_worker_of_a_data_loader(fresh):
+    assert "ok" in passed(fresh("""
+import spawned
+st.init()
+axpy = st.load(AXPY)
+try:
+    list(torch.utils.data.DataLoader(spawned.Rows(axpy), num_workers=1, multiprocessing_context="fork"))
+except slipstream.ForkedError as error:
+    assert "start workers with spawn" in str(error), error
+else:
+    raise SystemExit("not refused")
+print("ok")
+"""))
+
+
+def test_a_pickled_operator_is_its_name(fresh, artifacts):
+    assert "ok" in passed(fresh("""
+import pickle
+st.init()
+axpy = st.load(AXPY)
+data = pickle.dumps({"operator": axpy})
+assert pickle.loads(data)["operator"] is axpy
+other = pickle.dumps(axpy).replace(b"a: f32", b"b: f32")
+try:
+    pickle.loads(other)
+except slipstream.ConflictError as error:
+    assert "where it was pickled" in str(error), error
+else:
+    raise SystemExit("not refused")
+open("DATA", "wb").write(data)
+print("ok")
+""".replace("DATA", artifacts["axpy"] + ".pickle")))
+    assert "ok" in passed(fresh("""
+import pickle
+data = open("DATA", "rb").read()
+try:
+    pickle.loads(data)
+except slipstream.InvalidStateError as error:
+    assert "slip::axpy is not registered in this process" in str(error) and "load() or register() here first" in str(error), error
+else:
+    raise SystemExit("not refused")
+st.init()
+axpy = st.load(AXPY)
+assert pickle.loads(data)["operator"] is axpy
+print("ok")
+""".replace("DATA", artifacts["axpy"] + ".pickle")))
+
+
+def test_a_reload_after_use(fresh):
+    """What PyTorch and the device know outlives a reload of the modules, so the reloaded ones must, too."""
+    assert "ok" in passed(fresh("""
+import importlib
+import slipstream.torch as package
+from slipstream.torch import devices, errors, npu, ops, registration, signature, transforms
+st.register_device("imaginary", "sim", print)
+context = st.init()
+axpy = st.load(AXPY)
+y = torch.zeros(3)
+for module in (errors, devices, npu, transforms, signature, registration, ops, package):
+    importlib.reload(module)
+assert package.load is ops.load is not None and st is package
+assert st.init() is context and st.load(AXPY) is axpy
+again = st.register(AXPY, "slip::after_reload")
+for operator in (axpy, again, torch.ops.slip.axpy):
+    operator(torch.ones(3), y, 1.0)
+assert y.tolist() == [3.0] * 3
+for operator in (axpy, again):
+    try:
+        operator(torch.ones(4), y, 1.0)
+    except slipstream.InvalidArgumentError:
+        pass
+    else:
+        raise SystemExit("not refused")
+try:
+    st.register_device("imaginary", "cpu", print)
+except slipstream.ConflictError:
+    pass
+else:
+    raise SystemExit("not refused")
+st.close()
+assert not context.initialized
+try:
+    axpy(torch.ones(3), y, 1.0)
+except slipstream.InvalidStateError:
+    pass
+else:
+    raise SystemExit("not refused")
+print("ok")
+"""))
+
+
+def test_more_operators_than_places(fresh):
+    """A process has room for 256 operators in C; the next ones run through the interpreter, and nobody notices."""
+    assert "ok" in passed(fresh("""
+st.init()
+artifact = slipstream.load(AXPY)
+made = [st.register(artifact, f"slip_many{n % 3}::axpy_{n}") for n in range(260)]
+places = [operator._kernels["cpu"].op for operator in made]
+assert places[:256] == list(range(256)) and places[256:] == [-1] * 4, places
+y = torch.zeros(3)
+for operator in made:
+    operator(torch.ones(3), y, 1.0)
+torch.ops.slip_many1.axpy_259(torch.ones(3), y, 1.0)
+assert y.tolist() == [261.0] * 3
+for operator in made[255:257]:
+    try:
+        operator(torch.ones(4), y, 1.0)
+    except slipstream.InvalidArgumentError as error:
+        assert "N = 4" in str(error), error
+    else:
+        raise SystemExit("not refused")
+print("ok")
+"""))
 
 
 def test_the_end_with_everything_open(fresh):
