@@ -32,14 +32,14 @@ MODES = [(), ("-O",), ("-OO",)]
 def test_import_reload_metadata_and_schemas(fresh, options):
     assert "ok" in passed(fresh(GUARD + """
 import slipstream, slipstream.torch as st
-import slipstream.torch.npu, slipstream.torch.registration, slipstream.torch.devices, slipstream.torch.ops, slipstream.torch.signature
+import slipstream.torch.npu, slipstream.torch.registration, slipstream.torch.devices, slipstream.torch.ops, slipstream.torch.signature, slipstream.torch.transforms
 artifact = slipstream.load(AXPY)
 signature = st.RegistrationSignature(artifact)
 if signature.schema != "(Tensor x, Tensor(a1!) y, float a) -> ()": raise SystemExit(signature.schema)
 y = torch.empty(3, device="meta")
 if signature.fake(torch.empty(3, device="meta"), y, 1.0) is not y: raise SystemExit("another object")
 st.CallSignature(artifact).bind(torch.ones(2), torch.zeros(2), 1.0)
-for module in (slipstream.torch.registration, slipstream.torch.npu, slipstream.torch.ops, slipstream.torch, slipstream):
+for module in (slipstream.torch.registration, slipstream.torch.npu, slipstream.torch.transforms, slipstream.torch.ops, slipstream.torch, slipstream):
     importlib.reload(module)
 """ + UNTOUCHED, *options, prelude=False))
 
