@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What calls keep alive, and how it comes back from threads that must not take the interpreter's lock. Table of states in pyslip.h.
-#include "pyslip.h"
+#include "direct.h"
 
 void pyslip_kept_release(pyslip_kept_t *kept, size_t count) {
   for (size_t i = 0; i < count; ++i) {
@@ -10,6 +10,7 @@ void pyslip_kept_release(pyslip_kept_t *kept, size_t count) {
     if (kind == PYSLIP_KEPT_BUFFER) PyBuffer_Release(&kept[i].value.buffer);
     if (kind == PYSLIP_KEPT_MANAGED && kept[i].value.managed->deleter) kept[i].value.managed->deleter(kept[i].value.managed);
     if (kind == PYSLIP_KEPT_OLD && kept[i].value.old->deleter) kept[i].value.old->deleter(kept[i].value.old);
+    if (kind == PYSLIP_KEPT_DIRECT) pyslip_direct_release(kept[i].value.direct);
   }
 }
 

@@ -75,6 +75,7 @@ static int pyslip_module_exec(PyObject *module) {
   pyslip_state_t *state = pyslip_module_state(module);
   memset(state, 0, sizeof(*state));
   state->module = module;
+  state->direct = PYSLIP_DIRECT_OPEN;
   for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i)
     if (parts[i](state) < 0) return -1;
   return PyModule_AddStringConstant(module, "__version__", slip_version());
@@ -85,6 +86,7 @@ static int pyslip_module_traverse(PyObject *module, visitproc visit, void *arg) 
   if (!state) return 0;
   for (size_t i = 0; i < PYSLIP_TYPES; ++i) Py_VISIT(state->types[i].type);
   for (size_t i = 0; i < PYSLIP_ERROR_COUNT; ++i) Py_VISIT(state->errors[i]);
+  Py_VISIT(state->direct_base);
   Py_VISIT(state->tensor);
   Py_VISIT(state->signature);
   Py_VISIT(state->artifact);
@@ -109,6 +111,8 @@ static int pyslip_module_clear(PyObject *module) {
     Py_XDECREF(old.is_neg);
     Py_XDECREF((PyObject *)old.type);
   }
+  state->direct = PYSLIP_DIRECT_NO;
+  Py_CLEAR(state->direct_base);
   return 0;
 }
 

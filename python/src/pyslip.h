@@ -102,6 +102,13 @@ typedef enum pyslip_ask_bits_e {
   PYSLIP_ASK_FAKE = 4,  // the type stands for tensors without storage
 } pyslip_ask_bits_e;
 
+// Whether torch.Tensor objects are read by PyTorch's C functions (direct.c).
+typedef enum pyslip_direct_e {
+  PYSLIP_DIRECT_NO = 0,
+  PYSLIP_DIRECT_OPEN = 1,  // not known yet
+  PYSLIP_DIRECT_YES = 2,
+} pyslip_direct_e;
+
 typedef struct pyslip_type_t {
   PyTypeObject *type;  // strong
   const pyslip_exchange_t *exchange;
@@ -111,6 +118,7 @@ typedef struct pyslip_type_t {
   slip_dtype_t dl_dtype;
   uint8_t reader;    // pyslip_reader_e
   uint8_t asks;      // pyslip_ask_bits_e
+  uint8_t direct;    // pyslip_direct_e
   char scalar_kind;  // of scalars of NumPy: kind of their dtype; 0: not looked at
 } pyslip_type_t;
 
@@ -188,9 +196,13 @@ typedef struct pyslip_state_t {
   PyObject *no_arguments;    // ()
   PyObject *inline_stream;   // INLINE
   PyTypeObject *tensor, *signature, *artifact, *stream, *event, *graph_exec, *context, *callable, *ticket, *graph;
+  PyTypeObject *direct_base;                                               // the torch.Tensor that was probed; NULL unless |direct| is YES
   PyTypeObject *param, *kernel_info, *stats, *platform_info, *diagnostic;  // struct sequences
   pyslip_context_object_t *contexts;                                       // open ones, a list
   bool exit_hook;                                                          // registered with atexit
+  bool direct_probing;                                                     // a thread is at it
+  uint8_t direct;                                                          // pyslip_direct_e
+  uint8_t direct_tries;
 } pyslip_state_t;
 
 // Of a type of this extension (its module's).
@@ -220,7 +232,8 @@ typedef enum pyslip_kept_e {
   PYSLIP_KEPT_OBJECT = 1,
   PYSLIP_KEPT_BUFFER = 2,
   PYSLIP_KEPT_MANAGED = 3,
-  PYSLIP_KEPT_OLD = 4,  // DLManagedTensor
+  PYSLIP_KEPT_OLD = 4,     // DLManagedTensor
+  PYSLIP_KEPT_DIRECT = 5,  // tensor of PyTorch's
 } pyslip_kept_e;
 
 typedef struct pyslip_kept_t {
@@ -230,6 +243,7 @@ typedef struct pyslip_kept_t {
     Py_buffer buffer;
     slip_dl_managed_t *managed;
     pyslip_dl_old_t *old;
+    struct slip__torch_tensor_s *direct;
   } value;
 } pyslip_kept_t;
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "direct.h"
 #include "read.h"
 
 const char *pyslip_direction_name(uint32_t direction) {
@@ -144,6 +145,7 @@ static void pyslip_type_questions(pyslip_state_t *state, pyslip_type_t *type) {
     type->grad_mode = pyslip_type_grad_mode(type->type);
   }
   if (pyslip_type_is_fake(state, type->type)) type->asks |= PYSLIP_ASK_FAKE;
+  if (!(type->asks & PYSLIP_ASK_FAKE)) type->direct = (uint8_t)pyslip_direct_of(state, type->type);
   type->is_neg = PyObject_GetAttr((PyObject *)type->type, state->names.is_neg);
   PyErr_Clear();
   if (type->is_neg) type->asks |= PYSLIP_ASK_NEG;
@@ -416,10 +418,24 @@ static bool pyslip_read_asking(pyslip_state_t *state, const pyslip_place_t *plac
   return ok;
 }
 
+bool pyslip_read_usual(pyslip_state_t *state, const pyslip_place_t *place, PyObject *object, uint32_t bits, slip_tensor_t *out,
+                       pyslip_kept_t *kept) {
+  return pyslip_read_asking(state, place, pyslip_type_find(state, Py_TYPE(object)), object, bits, out, kept);
+}
+
 bool pyslip_read_tensor(pyslip_state_t *state, const pyslip_place_t *place, PyObject *object, uint32_t bits, slip_tensor_t *out,
                         pyslip_kept_t *kept) {
   pyslip_type_t *type = pyslip_type_find(state, Py_TYPE(object));
   kept->kind = PYSLIP_KEPT_NOTHING;
+  if (__builtin_expect(type->direct == PYSLIP_DIRECT_OPEN, 0)) {
+    pyslip_direct_probe(state);
+    type = pyslip_type_find(state, Py_TYPE(object));
+    type->direct = (uint8_t)pyslip_direct_of(state, Py_TYPE(object));
+  }
+  if (type->direct == PYSLIP_DIRECT_YES) {
+    bool read = bits & PYSLIP_READ_OWN ? pyslip_direct_keep(object, out, kept) : pyslip_direct_read(object, out);
+    if (__builtin_expect(read, 1)) return true;
+  }
   if (type->asks) return pyslip_read_asking(state, place, type, object, bits, out, kept);
   switch (type->reader) {
     case PYSLIP_READER_EXCHANGE:

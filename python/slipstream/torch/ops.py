@@ -49,8 +49,7 @@ def _attach() -> bool:
         folder = os.path.join(os.path.dirname(torch.__file__), "lib")
         cuda = os.path.join(folder, "libtorch_cuda.so")
         missing = _torch.attach(os.path.join(folder, "libtorch_cpu.so"), os.path.join(folder, "libc10.so"), cuda if os.path.exists(cuda) else None)
-        # The shim of 2.9 is the first with library functions; a later major version may mean other things by the same names.
-        fits = missing is None and (2, 9) <= (_torch.abi() >> 56, _torch.abi() >> 48 & 255) < (3, 0)
+        fits = missing is None
         _kept["attached"] = fits
         if fits:
             _probe()

@@ -28,6 +28,7 @@ static PyObject *slip__torch_attach(PyObject *module, PyObject *arguments) {
   if (!PyArg_ParseTuple(arguments, "ssz", &cpu, &c10, &cuda)) return NULL;
   const char *missing = slip__torch_shim_load(cpu, c10, cuda);
   if (missing) return PyUnicode_FromFormat("%s", missing);
+  if (!slip__torch_shim_fits()) return PyUnicode_FromString("an ABI of 2.9 to before 3.0");
   Py_RETURN_NONE;
 }
 

@@ -359,7 +359,7 @@ void slip__torch_op_probe(uint64_t *stack, uint64_t input_count, uint64_t output
   (void)input_count;
   (void)output_count;
   slip__torch_tensor_t handle = slip__torch_stack_tensor(stack, 0);
-  const bool answer = slip__torch_shim._ZNK3c1010TensorImpl13requires_gradEv(*(void *const *)(const void *)handle);
+  const bool answer = slip__torch_requires_grad(handle);
   slip__torch_shim.aoti_torch_delete_tensor_object(handle);
   stack[0] = answer;
 }

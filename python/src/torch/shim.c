@@ -54,3 +54,9 @@ const char *slip__torch_shim_load(const char *cpu, const char *c10, const char *
   slip__torch_shim = shim;
   return NULL;
 }
+
+bool slip__torch_shim_fits(void) {
+  const uint64_t version = slip__torch_shim.aoti_torch_abi_version ? slip__torch_shim.aoti_torch_abi_version() : 0;
+  const uint64_t major = version >> 56, minor = version >> 48 & 255;
+  return major == 2 && minor >= 9;
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's C shim ("libtorch stable ABI"), bound at run time.
+// PyTorch's C shim ("libtorch stable ABI"), bound at run time, and tensors read by it. Compiled into both extensions: _torch for the
+// operators, _core for tensors that come as Python objects. Each has a table of its own.
 //
 // The prototypes are this library's own declarations of published C functions; nothing of PyTorch is included or linked. They are resolved
 // together from the libtorch_cpu that the process has loaded, and published only if all required ones are there.
@@ -9,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "slipstream/tensor.h"
 
 typedef struct slip__torch_tensor_s *slip__torch_tensor_t;    // AtenTensorHandle
 typedef struct slip__torch_library_s *slip__torch_library_t;  // TorchLibraryHandle
@@ -47,10 +50,12 @@ typedef void (*slip__torch_kernel_t)(uint64_t *stack, uint64_t input_count, uint
 //   torch_library_impl                    2.10; the same with the version that the extension was built for
 //   aoti_torch_get_current_cuda_stream    CUDA builds; in libtorch_cuda
 //   torch_parallel_for                   2.10; used for its try and catch: it turns what a C++ function throws into a code
-// Two are no part of the stable ABI, but exported functions of one pointer. They are believed only after the probes in op.h have answered
-// rightly for known tensors:
+// Three are no part of the stable ABI, but exported functions of one pointer. They are believed only after probes with known tensors have
+// answered rightly (_torch: op.h; _core: direct.c):
 //   _ZNK3c1010TensorImpl13requires_gradEv   c10::TensorImpl::requires_grad() const, of libc10
 //   _ZN5torch8autograd4impl12bump_versionERKN2at6TensorE   torch::autograd::impl::bump_version(const at::Tensor &)
+//   _ZN2at6native6is_negERKNS_6TensorE      at::native::is_neg(const at::Tensor &)
+//   aoti_torch__reinterpret_tensor       another tensor of the same storage; AOTInductor's part of the shim, which is kept as stable
 //   torch_list_...                        2.10; needed for operators with a tensor list
 #define SLIP_TORCH_OPTIONAL(X)                                                                            \
   X(int32_t, torch_library_impl, (slip__torch_library_t, const char *, slip__torch_kernel_t, uint64_t))   \
@@ -60,6 +65,9 @@ typedef void (*slip__torch_kernel_t)(uint64_t *stack, uint64_t input_count, uint
   X(int32_t, aoti_torch_get_current_cuda_stream, (int32_t, void **))                                      \
   X(int32_t, torch_parallel_for, (int64_t, int64_t, int64_t, void (*)(int64_t, int64_t, void *), void *)) \
   X(void, _ZN5torch8autograd4impl12bump_versionERKN2at6TensorE, (slip__torch_tensor_t))                   \
+  X(int32_t, aoti_torch__reinterpret_tensor,                                                              \
+    (slip__torch_tensor_t, int64_t, const int64_t *, const int64_t *, int64_t, slip__torch_tensor_t *))   \
+  X(bool, _ZN2at6native6is_negERKNS_6TensorE, (slip__torch_tensor_t))                                     \
   X(bool, _ZNK3c1010TensorImpl13requires_gradEv, (const void *))
 
 // X(slip dtype, shim's suffix): the number behind a name is the running PyTorch's.
@@ -105,5 +113,18 @@ extern slip__torch_shim_t slip__torch_shim;
 // Binds what the process has loaded as |cpu| (libtorch_cpu), |c10| and |cuda| (may be NULL): paths. Returns NULL, or the name of the
 // library or symbol that is missing; nothing is bound then. Called with the GIL held; a second call does nothing.
 const char *slip__torch_shim_load(const char *cpu, const char *c10, const char *cuda);
+
+// Whether the bound PyTorch's ABI is one that this was written for: 2.9, the first with library functions, to before 3.0, which may mean
+// other things by the same names.
+bool slip__torch_shim_fits(void);
+
+static inline bool slip__torch_requires_grad(slip__torch_tensor_t handle) {
+  return slip__torch_shim._ZNK3c1010TensorImpl13requires_gradEv(*(void *const *)(const void *)handle);
+}
+
+// Describes the tensor behind |handle|, which stays the caller's, with its storage's bounds and without flags but FAKE (of a meta tensor,
+// which has no address). |privateuse1|: slip_platform_e that PyTorch's PrivateUse1 device stands for. False, and nothing said, for what no
+// slip_tensor_t can describe: see tensor.c for the reasons. Any thread.
+bool slip__torch_describe(slip__torch_tensor_t handle, uint16_t privateuse1, slip_tensor_t *out);
 
 #endif  // SLIPSTREAM_PYTHON_TORCH_SHIM_H_

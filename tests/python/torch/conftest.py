@@ -30,7 +30,7 @@ def artifacts(tmp_path_factory):
     """Paths of the compiled test programs."""
     folder = tmp_path_factory.mktemp("artifacts")
     made = {}
-    for manifest in (ROOT / "examples" / "axpy" / "axpy.json", HERE / "programs" / "mix.json"):
+    for manifest in (ROOT / "examples" / "axpy" / "axpy.json", HERE / "programs" / "mix.json", HERE / "programs" / "wait.json"):
         path = folder / (manifest.stem + ".slipc")
         slipstream.compile(str(manifest), str(path))
         made[manifest.stem] = str(path)
