@@ -176,6 +176,9 @@ class Operator:
         self.signature = registered.signature
         space, _, plain = name.partition("::")
         self.op = getattr(getattr(torch.ops, space), plain).default
+        # The function in C++ that calling |op| comes to, where this PyTorch has it by that name: a call in Python less. Compilers look for |op|.
+        self._direct = getattr(self.op, "_op", self.op)
+        self._packed = registered.packed[1] != 0
         self._names = tuple(p.name for p in registered._params)
         self._call = signature.CallSignature(self.signature, name)
         self._kernels: Dict[str, _Kernel] = {}
@@ -226,8 +229,15 @@ class Operator:
                 return self._differentiate(args)
         if _is_compiling():
             self.op(*self._registered.pack(args))
-        else:
+        elif self._scalars or self._packed:
             self._run(args)
+        else:  # _run() spelt out, for what it costs
+            try:
+                self._direct(*args)
+            except _core.SlipError:
+                raise
+            except RuntimeError as error:
+                raise self._typed(error) from None
         return args[self._single] if self._single is not None else self._registered.aliases(args)
 
     def _strict(self, args):
@@ -243,10 +253,10 @@ class Operator:
         if len(args) == len(self._names):
             args = self._strict(args)
         try:
-            if self._registered.packed[1]:
-                self.op(*self._registered.pack(args))
+            if self._packed:
+                self._direct(*self._registered.pack(args))
             else:
-                self.op(*args)
+                self._direct(*args)
         except _core.SlipError:
             raise
         except RuntimeError as error:
