@@ -27,7 +27,7 @@ bool pyslip_direct_read(PyObject *object, slip_tensor_t *out) {
   const slip__torch_shim_t *shim = &slip__torch_shim;
   slip__torch_tensor_t handle = pyslip_direct_handle(object);
   if (!slip__torch_describe(handle, SLIP_PLATFORM_NONE, out) || out->device.platform != SLIP_PLATFORM_CPU) return false;
-  if (shim->aoti_torch_grad_mode_is_enabled() && slip__torch_requires_grad(handle)) out->flags |= SLIP_TENSOR_REQUIRES_GRAD;
+  if (slip__torch_requires_grad(handle) && shim->aoti_torch_grad_mode_is_enabled()) out->flags |= SLIP_TENSOR_REQUIRES_GRAD;
   if (shim->_ZN2at6native6is_negERKNS_6TensorE(handle)) out->flags |= SLIP_TENSOR_NEG;
   return true;
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string.h>
-
 #include "shim.h"
 
 static uint16_t slip__torch_platform(int32_t device_type, uint16_t privateuse1) {
@@ -13,7 +11,7 @@ static uint16_t slip__torch_platform(int32_t device_type, uint16_t privateuse1) 
 // Stops at the first question that PyTorch does not answer: it writes a line of its own to stderr for each.
 bool slip__torch_describe(slip__torch_tensor_t handle, uint16_t privateuse1, slip_tensor_t *out) {
   const slip__torch_shim_t *shim = &slip__torch_shim;
-  int32_t dtype, device_type, device_index, layout;
+  int32_t dtype, device_type, device_index = 0, layout;
   int64_t rank, *dims, *strides, storage_bytes, offset;
   void *data;
   if (shim->aoti_torch_get_layout(handle, &layout) != 0 || layout != shim->strided) return false;
@@ -21,12 +19,10 @@ bool slip__torch_describe(slip__torch_tensor_t handle, uint16_t privateuse1, sli
   if (shim->aoti_torch_get_dim(handle, &rank) != 0 || rank < 0 || rank > SLIP_MAX_RANK) return false;
   if (shim->aoti_torch_get_sizes(handle, &dims) != 0 || shim->aoti_torch_get_strides(handle, &strides) != 0) return false;
   if (shim->aoti_torch_get_device_type(handle, &device_type) != 0) return false;
-  if (shim->aoti_torch_get_device_index(handle, &device_index) != 0) return false;
-  memset(out, 0, sizeof(*out));
-  out->struct_size = (uint32_t)sizeof(*out);
+  if (device_type != shim->cpu && shim->aoti_torch_get_device_index(handle, &device_index) != 0) return false;
+  *out = shim->blank;
   out->dtype = shim->dtypes[dtype];
   out->rank = (uint8_t)rank;
-  out->format = SLIP_FORMAT_ND;
   for (int64_t i = 0; i < rank; ++i) {
     out->dims[i] = dims[i];
     out->strides[i] = strides[i];
@@ -42,7 +38,7 @@ bool slip__torch_describe(slip__torch_tensor_t handle, uint16_t privateuse1, sli
     return false;
   }
   // The address that PyTorch gives has the offset in it, except for an empty tensor, which has none.
-  out->byte_offset = (uint64_t)offset * slip_dtype_size_bytes(out->dtype);
+  if (offset != 0) out->byte_offset = (uint64_t)offset * slip_dtype_size_bytes(out->dtype);
   if (data) {
     out->data = (char *)data - out->byte_offset;
     out->storage_base = out->data;

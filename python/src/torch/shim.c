@@ -46,6 +46,7 @@ const char *slip__torch_shim_load(const char *cpu, const char *c10, const char *
   SLIP_TORCH_DTYPES(SLIP_TORCH_DTYPE)
 #undef SLIP_TORCH_DTYPE
 
+  shim.blank = (slip_tensor_t){.struct_size = (uint32_t)sizeof(slip_tensor_t), .format = SLIP_FORMAT_ND};
   shim.strided = shim.aoti_torch_layout_strided();
   shim.cpu = shim.aoti_torch_device_type_cpu();
   shim.cuda = shim.aoti_torch_device_type_cuda();

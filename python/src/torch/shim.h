@@ -98,6 +98,8 @@ typedef struct slip__torch_shim_t {
   SLIP_TORCH_OPTIONAL(SLIP_TORCH_MEMBER)
 #undef SLIP_TORCH_MEMBER
   uint8_t dtypes[SLIP_TORCH_DTYPE_COUNT];  // by PyTorch's number: slip_dtype_t, or NONE
+  slip_tensor_t
+      blank;  // what a description begins with: copied, since to store zeros compilers take a string instruction, which begins slowly
   int32_t strided;
   int32_t cpu;
   int32_t cuda;
