@@ -194,8 +194,14 @@ static bool pyslip_scalar_other(pyslip_state_t *state, const pyslip_place_t *pla
 
 bool pyslip_read_scalar(pyslip_state_t *state, const pyslip_place_t *place, slip_dtype_t dtype, PyObject *object, slip_scalar_t *out) {
   if (PyFloat_CheckExact(object)) {
+    double value = PyFloat_AsDouble(object);
     if (dtype == SLIP_DTYPE_F64) {
-      *out = slip_scalar_f64(PyFloat_AsDouble(object));
+      *out = slip_scalar_f64(value);
+      return true;
+    }
+    // Exact, so that neither rounding nor the processor's treatment of subnormals matters.
+    if (dtype == SLIP_DTYPE_F32 && (double)(float)value == value) {
+      *out = slip_scalar_f32((float)value);
       return true;
     }
     return pyslip_scalar_float(state, place, dtype, object, out);
