@@ -313,7 +313,7 @@ static void slip__run_let_go(slip_run_t *run, bool outputs) {
 
 void slip__run_unbind(slip_run_t *run) {
   slip_frame_deinitialize(&run->frame);
-  slip__run_let_go(run, false);
+  if (!run->under_way) slip__run_let_go(run, false);
 }
 
 void slip__run_discard(slip_run_t *run) {

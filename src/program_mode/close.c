@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Close: stages in a fixed order, each remembered by |close_stage|, as those of a context (kernel_mode/close.c), which is the last but one.
+// Close: stages in a fixed order, each remembered by |close_stage|, as those of a context (kernel_mode/close.c), which are one of them.
 //
 //   stage      does                                                       fails by      afterwards
 //   ADMISSION  state CLOSING; waits for the operations inside             -             everything but close is refused
 //   RUNS       waits for the accepted runs, ends the runner               -             no thread of the worker's uses what follows
-//   MEMORY     frees all blocks                                           free          no memory of the platform is held for callers
+//   CONTEXT    closes the context: callables, lanes, engine, its memory   its stages    nothing that a failed run left behind is executed
 //   STREAM     destroys the worker's stream                               platform      -
-//   CONTEXT    closes the context: callables, lanes, engine, its memory   its stages    the device is free
-//   HOST       frees the records of callables                             -             only the shell is left
+//   MEMORY     frees all blocks                                           free          nothing of the platform is held
+//   HOST       destroys the context, frees the records of callables       -             only the shell is left
 //
 // A failed stage keeps what it could not give back; the next close begins with it. A failed open runs the same stages over what it had
 // made: each skips what is not there. Device errors change nothing here: there is no reset to try.
@@ -45,17 +45,14 @@ static slip_status_t slip__worker_close_stream(slip_worker_t *worker) {
   return slip_status_join(status, slip__context_unbind(context));
 }
 
-// CLOSED with a failure: a device that was reset. That is told, and nothing is left to repeat.
 static slip_status_t slip__worker_close_context(slip_worker_t *worker) {
   if (!worker->context) return slip_ok_status();
-  slip_status_t status = slip_context_close(worker->context);
-  if (slip_context_state(worker->context) != SLIP_CONTEXT_CLOSED) return status;
-  status = slip_status_join(status, slip_context_destroy(worker->context));
-  worker->context = NULL;
-  return status;
+  return slip_context_close(worker->context);
 }
 
 static slip_status_t slip__worker_close_host(slip_worker_t *worker) {
+  SLIP_RETURN_IF_ERROR(slip_context_destroy(worker->context));
+  worker->context = NULL;
   slip__callables_clear(worker);
   slip__free(worker->allocator, worker->memory.blocks, worker->memory.capacity * sizeof(*worker->memory.blocks));
   worker->memory.blocks = NULL;
@@ -70,10 +67,16 @@ typedef struct slip__worker_stage_t {
 
 static const slip__worker_stage_t slip__worker_stages[] = {
     {"stopping admission", slip__worker_close_admission}, {"waiting for runs", slip__worker_close_runs},
-    {"freeing device memory", slip__memory_clear},        {"destroying the stream", slip__worker_close_stream},
-    {"closing the context", slip__worker_close_context},  {"freeing host memory", slip__worker_close_host},
+    {"closing the context", slip__worker_close_context},  {"destroying the stream", slip__worker_close_stream},
+    {"freeing device memory", slip__memory_clear},        {"freeing host memory", slip__worker_close_host},
 };
 static const uint32_t slip__worker_stage_count = (uint32_t)(sizeof(slip__worker_stages) / sizeof(slip__worker_stages[0]));
+
+// The context is CLOSED with a failure: its device was reset. That is told, and nothing is left to repeat.
+static bool slip__worker_stage_only_tells(const slip_worker_t *worker) {
+  return slip__worker_stages[worker->close_stage].run == slip__worker_close_context &&
+         slip_context_state(worker->context) == SLIP_CONTEXT_CLOSED;
+}
 
 slip_status_t slip__worker_teardown(slip_worker_t *worker) {
   slip_status_t told = slip_ok_status();
@@ -81,10 +84,11 @@ slip_status_t slip__worker_teardown(slip_worker_t *worker) {
     const slip__worker_stage_t *stage = &slip__worker_stages[worker->close_stage];
     slip_status_t status = stage->run(worker);
     if (slip_status_is_ok(status)) continue;
-    if (stage->run == slip__worker_close_context && !worker->context) {
+    if (slip__worker_stage_only_tells(worker)) {
       told = status;
       continue;
     }
+    status = slip_status_join(status, told);
     return slip_status_annotate(status, "while %s (stage %" PRIu32 " of %" PRIu32 "); what is left is kept, close again", stage->name,
                                 worker->close_stage + 1, slip__worker_stage_count);
   }

@@ -32,8 +32,19 @@ static slip_status_t slip__run_wait_launch(slip_ticket_t *ticket) {
     (void)nanosleep(&pause, NULL);
     status = slip_ticket_wait(ticket, -1);
   }
-  slip_ticket_release(ticket);
   return status;
+}
+
+// Whether the device may still use the memory of a launch that failed: enqueued in part, which poisons the context, or not retired.
+static bool slip__run_may_be_under_way(const slip_run_t *run, slip_ticket_t *ticket, slip_status_t status) {
+  if (!ticket) {
+    // POISONED itself is a refusal, before anything.
+    return slip_status_code(status) != SLIP_CODE_POISONED && atomic_load_explicit(&run->worker->context->poison, memory_order_acquire);
+  }
+  slip_status_t result = slip_ticket_query(ticket);
+  bool retired = slip_status_code(result) != SLIP_CODE_NOT_READY;
+  slip_status_free(result);
+  return !retired;
 }
 
 static slip_status_t slip__run_launch(slip_run_t *run) {
@@ -45,9 +56,12 @@ static slip_status_t slip__run_launch(slip_run_t *run) {
                                  .frame = &run->frame,
                                  .stream = worker->stream ? worker->stream : SLIP_STREAM_INLINE};
   slip_status_t status = slip_launch(&record, worker->stream ? &ticket : NULL);
-  if (!slip_status_is_ok(status) || !ticket) return status;
-  status = slip__run_wait_launch(ticket);
-  slip__launch_poison_if_undefined(worker->context, status);
+  if (slip_status_is_ok(status) && ticket) {
+    status = slip__run_wait_launch(ticket);
+    slip__launch_poison_if_undefined(worker->context, status);
+  }
+  if (!slip_status_is_ok(status) && worker->stream) run->under_way = slip__run_may_be_under_way(run, ticket, status);
+  slip_ticket_release(ticket);
   return status;
 }
 

@@ -48,6 +48,7 @@ struct slip_run_t {
   uint32_t flags;
   bool reframe;  // the device's addresses or signature differ from those that plan checked
   bool deferred;
+  bool under_way;  // failed, and the device may still use its memory: that stays until close has made sure that nothing runs
   size_t block_bytes;
   slip_frame_t frame;
   uint32_t count;  // parameters
