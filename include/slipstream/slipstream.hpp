@@ -5,7 +5,8 @@
 // Destructors never throw. A Context should be closed by close(), whose failure can be seen and repeated; its destructor closes too, and if
 // that fails it leaks the context on purpose, because the device may still be working with it. Declare Streams, Events and memory before
 // the Context that uses them, and Graphs after it: Context::close() is refused (BUSY) while a Graph of it is alive. A Context that is
-// destroyed before its Graphs closes with the last of them; captured launches (GraphExec) do not keep it: destroy those first.
+// destroyed before its Graphs closes with the last of them; captured launches (GraphExec) do not keep it: destroy those first. A Worker
+// likewise; its Runs may outlive it.
 #ifndef SLIPSTREAM_SLIPSTREAM_HPP_
 #define SLIPSTREAM_SLIPSTREAM_HPP_
 
@@ -386,6 +387,96 @@ class Graph {
   }
   std::shared_ptr<ContextReference> context_;  // before the graph, which goes first
   Handle<slip_graph_t, graph_release> graph_;
+};
+
+// A run of a Worker; may outlive it, its results do not.
+class Run : public Handle<slip_run_t, slip_run_release> {
+ public:
+  using Handle::Handle;
+  bool done() const noexcept { return slip_run_done(get()); }
+  // Throws the run's failure, or TIMEOUT.
+  void wait(int64_t timeout_ns = -1) const { check(slip_run_wait(get(), timeout_ns)); }
+  std::size_t result_count() const noexcept { return slip_run_result_count(get()); }
+  slip_tensor_t result(std::size_t index = 0) const {
+    slip_tensor_t tensor;
+    check(slip_run_result(get(), index, &tensor));
+    return tensor;
+  }
+  // Of parameter |index|; then the caller's, for Worker::release().
+  slip_tensor_t take(std::size_t index) const {
+    slip_tensor_t tensor;
+    check(slip_run_take(get(), index, &tensor));
+    return tensor;
+  }
+};
+
+// Program mode; see slipstream/worker.h. Neither copied nor moved: its tensors are known to it by address, its users by reference.
+class Worker {
+ public:
+  explicit Worker(const slip_worker_options_t *options = nullptr) { check(slip_worker_create(options, &worker_)); }
+  Worker(const Worker &) = delete;
+  Worker &operator=(const Worker &) = delete;
+  ~Worker() {
+    if (!worker_) return;
+    slip_status_free(slip_worker_close(worker_));
+    // Otherwise it leaks: the device may still be working with it.
+    if (slip_worker_state(worker_) == SLIP_WORKER_CLOSED) slip_status_free(slip_worker_destroy(worker_));
+  }
+  void open() { check(slip_worker_open(get())); }
+  // May be repeated after a failure. Afterwards the object is empty; on an empty one it does nothing.
+  void close() {
+    if (!worker_) return;
+    check(slip_worker_close(worker_));
+    check(slip_worker_destroy(std::exchange(worker_, nullptr)));
+  }
+
+  int32_t add(const Artifact &artifact) {
+    int32_t callable = -1;
+    check(slip_worker_register_artifact(get(), artifact.get(), &callable));
+    return callable;
+  }
+  int32_t add(slip_const_bytes_t image) {
+    int32_t callable = -1;
+    check(slip_worker_register(get(), image, &callable));
+    return callable;
+  }
+  void remove(int32_t callable) { check(slip_worker_unregister(get(), callable)); }
+  Signature signature(int32_t callable) const {
+    slip_signature_t *signature = nullptr;
+    check(slip_worker_signature(get(), callable, &signature));
+    return Signature(signature);
+  }
+
+  slip_tensor_t tensor(slip_dtype_t dtype, std::initializer_list<int64_t> dims, uint32_t flags = SLIP_WORKER_TENSOR_NONE) {
+    slip_tensor_t tensor;
+    uint8_t rank = static_cast<uint8_t>(dims.size() > 255 ? 255 : dims.size());
+    check(slip_worker_tensor_create(get(), dtype, rank, dims.begin(), flags, &tensor));
+    return tensor;
+  }
+  void release(const slip_tensor_t &tensor) { check(slip_worker_tensor_free(get(), &tensor)); }
+  // Both block until copied; |size_bytes| is the tensor's.
+  void write(const slip_tensor_t &tensor, const void *source, uint64_t size_bytes) {
+    check(slip_worker_tensor_write(get(), &tensor, source, size_bytes));
+  }
+  void read(const slip_tensor_t &tensor, void *target, uint64_t size_bytes) const {
+    check(slip_worker_tensor_read(get(), &tensor, target, size_bytes));
+  }
+
+  // |flags|: slip_run_bits_e.
+  Run run(int32_t callable, std::initializer_list<slip_arg_t> args, uint32_t flags = SLIP_RUN_NONE) {
+    slip_run_t *run = nullptr;
+    check(slip_worker_run(get(), callable, args.begin(), args.size(), flags, &run));
+    return Run(run);
+  }
+  Run submit(int32_t callable, std::initializer_list<slip_arg_t> args, uint32_t flags = SLIP_RUN_NONE) {
+    slip_run_t *run = nullptr;
+    check(slip_worker_submit(get(), callable, args.begin(), args.size(), flags, &run));
+    return Run(run);
+  }
+  slip_worker_t *get() const noexcept { return worker_; }
+
+ private:
+  slip_worker_t *worker_ = nullptr;
 };
 
 // A contiguous tensor at |data|; see slip_tensor_initialize().

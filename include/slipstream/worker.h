@@ -149,11 +149,11 @@ SLIP_API slip_status_t slip_worker_tensor_read(slip_worker_t *worker, const slip
 
 // Registers |image| and returns its handle: a number, unique in the worker, never used again. The same content gives the same handle, with
 // one more reference; each register is matched by one unregister. The whole image is validated before any byte is used, and may be freed
-// after return. Opens the worker. May block on device work. |*out_callable| is -1 on failure.
+// after return. Opens the worker. May block on device work, and on the run that executes if the kernels need more scratch than is reserved.
+// |*out_callable| is -1 on failure.
 //
 // Status: CORRUPT, INCOMPATIBLE (contract, platform, target, runtime kind, several entries), CAPACITY_COUNT, CAPACITY_BYTES,
-// CAPACITY_IMAGE, BUSY (kernels need more scratch than is reserved, and a run executes), OUT_OF_MEMORY, INVALID_STATE, POISONED, DEVICE,
-// and what open returns.
+// CAPACITY_IMAGE, OUT_OF_MEMORY, INVALID_STATE, POISONED, DEVICE, and what open returns.
 SLIP_API slip_status_t slip_worker_register(slip_worker_t *worker, slip_const_bytes_t image, int32_t *out_callable) SLIP_MUST_USE;
 // The artifact's effective image, bound by the artifact's params. Same states and codes, plus those of slip_artifact_image(). The artifact
 // may be released after return.
