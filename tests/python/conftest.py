@@ -61,7 +61,7 @@ def prepare(context, artifacts):
 @pytest.fixture
 def python(folder, artifacts):
     """python(code): runs code in an interpreter of its own, with the programs' folder as `folder`; returns the finished process."""
-    def run(code, *flags, program=("axpy",), timeout=120, check=True, env=None):
+    def run(code, *flags, program=("axpy",), timeout=600, check=True, env=None):
         for name in program:
             artifacts(name)
         head = "import sys, os, slipstream as slip\nfolder = %r\n" % folder

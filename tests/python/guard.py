@@ -41,7 +41,7 @@ os._exit(%d if guard.asked or present else %d if failed else 0)
 """
 
 
-def run(code, flags=(), blocked=BLOCKED, timeout=120):
+def run(code, flags=(), blocked=BLOCKED, timeout=600):
     """Runs code under guard; returns the finished process."""
     text = PRELUDE % (tuple(blocked), code, REQUESTED, CODE_FAILED)
     return subprocess.run([sys.executable, "-I", *flags, "-c", text], capture_output=True, text=True, timeout=timeout, check=False, cwd="/")

@@ -64,7 +64,7 @@ def server():
     process = subprocess.Popen([sys.executable, str(HERE / "fork_server.py"), str(HERE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     yield process
     process.stdin.close()
-    process.wait(30)
+    process.wait(300)
 
 
 @pytest.fixture
