@@ -135,3 +135,24 @@ PyObject *pyslip_call_result(const pyslip_callable_t *callable, PyObject *const 
     if (PyTuple_SetItem(tuple, (Py_ssize_t)i, Py_NewRef(values[callable->returns[i]])) < 0) Py_CLEAR(tuple);
   return tuple;
 }
+
+PyObject *pyslip_call_slowly(pyslip_vectorcall_t function, PyObject *object, PyObject *args, PyObject *named) {
+  size_t count = (size_t)PyTuple_Size(args), extra = named ? (size_t)PyDict_Size(named) : 0;
+  PyObject **values = PyMem_Malloc((count + extra + 1) * sizeof(*values));
+  PyObject *names = extra ? PyTuple_New((Py_ssize_t)extra) : NULL;
+  PyObject *key, *value, *result = NULL;
+  Py_ssize_t position = 0;
+  if (values && (names || !extra)) {
+    for (size_t i = 0; i < count; ++i) values[i] = PyTuple_GetItem(args, (Py_ssize_t)i);
+    for (size_t i = 0; extra && PyDict_Next(named, &position, &key, &value); ++i) {
+      values[count + i] = value;
+      PyTuple_SetItem(names, (Py_ssize_t)i, Py_NewRef(key));
+    }
+    result = function(object, values, count, names);
+  } else {
+    PyErr_NoMemory();
+  }
+  Py_XDECREF(names);
+  PyMem_Free(values);
+  return result;
+}

@@ -145,26 +145,8 @@ static PyObject *pyslip_callable_vectorcall(PyObject *object, PyObject *const *a
   return result;
 }
 
-// The slow way in, for callers that do not know vectorcall.
 static PyObject *pyslip_callable_call(PyObject *object, PyObject *args, PyObject *named) {
-  size_t count = (size_t)PyTuple_Size(args), extra = named ? (size_t)PyDict_Size(named) : 0;
-  PyObject **values = PyMem_Malloc((count + extra + 1) * sizeof(*values));
-  PyObject *names = extra ? PyTuple_New((Py_ssize_t)extra) : NULL;
-  PyObject *key, *value, *result = NULL;
-  Py_ssize_t position = 0;
-  if (values && (names || !extra)) {
-    for (size_t i = 0; i < count; ++i) values[i] = PyTuple_GetItem(args, (Py_ssize_t)i);
-    for (size_t i = 0; extra && PyDict_Next(named, &position, &key, &value); ++i) {
-      values[count + i] = value;
-      PyTuple_SetItem(names, (Py_ssize_t)i, Py_NewRef(key));
-    }
-    result = pyslip_callable_vectorcall(object, values, count, names);
-  } else {
-    PyErr_NoMemory();
-  }
-  Py_XDECREF(names);
-  PyMem_Free(values);
-  return result;
+  return pyslip_call_slowly(pyslip_callable_vectorcall, object, args, named);
 }
 
 static PyObject *pyslip_callable_launch_method(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *names) {

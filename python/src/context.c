@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "pyslip.h"
+#include "worker.h"
 
 uint64_t pyslip_now_ns(void) {
   struct timespec now;
@@ -123,7 +124,7 @@ void pyslip_context_leave(pyslip_context_object_t *self) {
 
 // --- open ------------------------------------------------------------------------------------------------------------------------------
 
-static bool pyslip_context_exit_hook(pyslip_state_t *state) {
+bool pyslip_exit_hook(pyslip_state_t *state) {
   if (state->exit_hook) return true;
   PyObject *atexit = PyImport_ImportModule("atexit");
   PyObject *hook = atexit ? PyObject_GetAttrString(state->module, "_close_all") : NULL;
@@ -184,7 +185,7 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
   options.device = device.ordinal;
   options.flags =
       (single ? SLIP_CONTEXT_SINGLE_THREAD : 0u) | (pin ? SLIP_CONTEXT_PIN_WORKERS : 0u) | (skip ? SLIP_CONTEXT_SKIP_BUILD_CHECK : 0u);
-  pyslip_context_object_t *self = pyslip_context_exit_hook(state) ? pyslip_context_allocate(state) : NULL;
+  pyslip_context_object_t *self = pyslip_exit_hook(state) ? pyslip_context_allocate(state) : NULL;
   if (!self) return NULL;
   slip_context_t *context = NULL;
   slip_status_t status;
@@ -290,6 +291,7 @@ static PyObject *pyslip_close_all(PyObject *module, PyObject *none) {
     Py_XDECREF(next);
     self = next;
   }
+  pyslip_worker_close_all(state);
   Py_RETURN_NONE;
 }
 
@@ -467,7 +469,8 @@ static PyMethodDef pyslip_context_functions[] = {
      "InvalidArgumentError, NotFoundError, UnsupportedError, IncompatibleError, ModeConflictError, ConflictError (other options; names the "
      "field), "
      "RecursiveError, ForkedError, CaptureUnsupportedError, BusyError, DeviceError."},
-    {"_close_all", pyslip_close_all, METH_NOARGS, "_close_all($module, /)\n--\n\nThe exit hook: closes every context that is open."},
+    {"_close_all", pyslip_close_all, METH_NOARGS,
+     "_close_all($module, /)\n--\n\nThe exit hook: closes every context and worker that is open."},
     {NULL, NULL, 0, NULL}};
 
 int pyslip_context_init(pyslip_state_t *state) {

@@ -2,7 +2,7 @@
 // Options of open() that are numbers: read strictly, so that a value that does not fit is refused and not cut.
 #include "pyslip.h"
 
-static bool pyslip_context_rings(pyslip_state_t *state, const char *name, PyObject *value, uint64_t limit, uint64_t out[SLIP_RING_COUNT]) {
+bool pyslip_option_rings(pyslip_state_t *state, const char *name, PyObject *value, uint64_t limit, uint64_t out[SLIP_RING_COUNT]) {
   for (size_t i = 0; i < SLIP_RING_COUNT; ++i) out[i] = 0;
   if (!value) return true;
   PyObject *tuple = PyLong_Check(value) ? Py_BuildValue("(OOOO)", value, value, value, value) : PySequence_Tuple(value);
@@ -22,7 +22,7 @@ static bool pyslip_context_rings(pyslip_state_t *state, const char *name, PyObje
   return ok;
 }
 
-static bool pyslip_context_number(pyslip_state_t *state, const char *name, PyObject *value, uint64_t limit, uint64_t *out) {
+bool pyslip_option_number(pyslip_state_t *state, const char *name, PyObject *value, uint64_t limit, uint64_t *out) {
   *out = 0;
   if (!value) return true;
   *out = PyLong_Check(value) ? PyLong_AsUnsignedLongLong(value) : UINT64_MAX;
@@ -46,12 +46,12 @@ bool pyslip_context_options(pyslip_state_t *state, PyObject *const *values, slip
                  {"max_image_bytes", UINT64_MAX},  {"workspace_budget_bytes", UINT64_MAX},
                  {"stall_timeout_ms", UINT32_MAX}, {"max_captured", UINT32_MAX},
                  {"max_captures", UINT32_MAX}};
-  if (!pyslip_context_rings(state, "task_window", values[0], UINT32_MAX, window) ||
-      !pyslip_context_rings(state, "heap_bytes", values[1], UINT64_MAX, heap) ||
-      !pyslip_context_rings(state, "dependency_pool", values[2], UINT32_MAX, pool))
+  if (!pyslip_option_rings(state, "task_window", values[0], UINT32_MAX, window) ||
+      !pyslip_option_rings(state, "heap_bytes", values[1], UINT64_MAX, heap) ||
+      !pyslip_option_rings(state, "dependency_pool", values[2], UINT32_MAX, pool))
     return false;
   for (size_t i = 0; i < 11; ++i)
-    if (!pyslip_context_number(state, table[i].name, values[3 + i], table[i].limit, &numbers[i])) return false;
+    if (!pyslip_option_number(state, table[i].name, values[3 + i], table[i].limit, &numbers[i])) return false;
   for (size_t i = 0; i < SLIP_RING_COUNT; ++i) {
     options->task_window[i] = (uint32_t)window[i];
     options->heap_bytes[i] = heap[i];

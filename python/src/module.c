@@ -71,7 +71,7 @@ static int pyslip_module_exec(PyObject *module) {
   static int (*const parts[])(pyslip_state_t *) = {pyslip_lock_check,     pyslip_library_check, pyslip_names_init,     pyslip_errors_init,
                                                    pyslip_sequences_init, pyslip_tensor_init,   pyslip_signature_init, pyslip_artifact_init,
                                                    pyslip_stream_init,    pyslip_context_init,  pyslip_callable_init,  pyslip_ticket_init,
-                                                   pyslip_graph_init,     pyslip_compile_init,  pyslip_sim_init};
+                                                   pyslip_graph_init,     pyslip_compile_init,  pyslip_sim_init,       pyslip_worker_init};
   pyslip_state_t *state = pyslip_module_state(module);
   memset(state, 0, sizeof(*state));
   state->module = module;
@@ -97,6 +97,10 @@ static int pyslip_module_traverse(PyObject *module, visitproc visit, void *arg) 
   Py_VISIT(state->callable);
   Py_VISIT(state->ticket);
   Py_VISIT(state->graph);
+  Py_VISIT(state->worker);
+  Py_VISIT(state->program);
+  Py_VISIT(state->run);
+  Py_VISIT(state->worker_tensor);
   return 0;
 }
 

@@ -94,6 +94,7 @@ typedef enum pyslip_reader_e {
   PYSLIP_READER_EXCHANGE = 2,  // exchange table on the type
   PYSLIP_READER_BUFFER = 3,    // buffer protocol; __dlpack__ or a dtype of ml_dtypes where an object refuses
   PYSLIP_READER_DLPACK = 4,    // __dlpack__
+  PYSLIP_READER_WORKER = 5,    // slipstream.WorkerTensor
 } pyslip_reader_e;
 
 typedef enum pyslip_ask_bits_e {
@@ -177,7 +178,9 @@ typedef enum pyslip_error_e {
   X(platform_code)             \
   X(diagnostics)               \
   X(max_version)               \
-  X(stream)
+  X(stream)                    \
+  X(block)                     \
+  X(zero_outputs)
 
 typedef struct pyslip_context_object_t pyslip_context_object_t;
 
@@ -196,12 +199,14 @@ typedef struct pyslip_state_t {
   PyObject *no_arguments;    // ()
   PyObject *inline_stream;   // INLINE
   PyTypeObject *tensor, *signature, *artifact, *stream, *event, *graph_exec, *context, *callable, *ticket, *graph;
-  PyTypeObject *direct_base;                                               // the torch.Tensor that was probed; NULL unless |direct| is YES
-  PyTypeObject *param, *kernel_info, *stats, *platform_info, *diagnostic;  // struct sequences
-  pyslip_context_object_t *contexts;                                       // open ones, a list
-  bool exit_hook;                                                          // registered with atexit
-  bool direct_probing;                                                     // a thread is at it
-  uint8_t direct;                                                          // pyslip_direct_e
+  PyTypeObject *worker, *program, *run, *worker_tensor;
+  PyTypeObject *direct_base;  // the torch.Tensor that was probed; NULL unless |direct| is YES
+  PyTypeObject *param, *kernel_info, *stats, *worker_stats, *platform_info, *diagnostic;  // struct sequences
+  pyslip_context_object_t *contexts;                                                      // open ones, a list
+  struct pyslip_worker_t *workers;                                                        // not closed, a list
+  bool exit_hook;                                                                         // registered with atexit
+  bool direct_probing;                                                                    // a thread is at it
+  uint8_t direct;                                                                         // pyslip_direct_e
   uint8_t direct_tries;
 } pyslip_state_t;
 
@@ -462,6 +467,8 @@ bool pyslip_call_bind(pyslip_callable_t *callable, PyObject *const *values, pysl
 void pyslip_call_end(pyslip_call_t *call);
 // The caller's objects for the return aliases: None, one, or a tuple.
 PyObject *pyslip_call_result(const pyslip_callable_t *callable, PyObject *const *values);
+// tp_call by way of |function|: for callers that do not know vectorcall.
+PyObject *pyslip_call_slowly(pyslip_vectorcall_t function, PyObject *object, PyObject *args, PyObject *named);
 
 // --- files that add to the module ------------------------------------------------------------------------------------------------------
 int pyslip_sequences_init(pyslip_state_t *state);
@@ -475,6 +482,7 @@ int pyslip_ticket_init(pyslip_state_t *state);
 int pyslip_graph_init(pyslip_state_t *state);
 int pyslip_compile_init(pyslip_state_t *state);
 int pyslip_sim_init(pyslip_state_t *state);
+int pyslip_worker_init(pyslip_state_t *state);  // all of program mode
 
 // Makes a type of |spec| and adds it to the module under its last name. NULL with an exception.
 PyTypeObject *pyslip_add_type(pyslip_state_t *state, PyType_Spec *spec);
@@ -498,6 +506,12 @@ bool pyslip_stream_of(pyslip_state_t *state, PyObject *argument, slip_stream_t *
 // The numbers among the arguments of open(), in the order of its keywords from task_window on; NULL: not given.
 #define PYSLIP_OPTION_COUNT 14
 bool pyslip_context_options(pyslip_state_t *state, PyObject *const *values, slip_context_options_t *options);
+// One of them: |value| NULL gives 0.
+bool pyslip_option_number(pyslip_state_t *state, const char *name, PyObject *value, uint64_t limit, uint64_t *out);
+bool pyslip_option_rings(pyslip_state_t *state, const char *name, PyObject *value, uint64_t limit, uint64_t out[SLIP_RING_COUNT]);
+
+// Registers _close_all() with atexit, once. False with an exception.
+bool pyslip_exit_hook(pyslip_state_t *state);
 
 // A call that lets the interpreter's lock go counts as a user of what it uses, so that nothing is freed under it.
 bool pyslip_context_ready(pyslip_context_object_t *context);  // else raises InvalidStateError

@@ -8,6 +8,7 @@
 
 #include "direct.h"
 #include "read.h"
+#include "worker.h"
 
 const char *pyslip_direction_name(uint32_t direction) {
   static const char *const names[] = {"", "in", "out", "inout", "scalar"};
@@ -155,6 +156,8 @@ pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type) {
   pyslip_type_t fresh = {.type = type};
   if (type == state->tensor)
     fresh.reader = PYSLIP_READER_OWN;
+  else if (type == state->worker_tensor)
+    fresh.reader = PYSLIP_READER_WORKER;
   else if ((fresh.exchange = pyslip_exchange_of(state, type)) != NULL)
     fresh.reader = PYSLIP_READER_EXCHANGE;
   else if (PyType_GetSlot(type, Py_bf_getbuffer))
@@ -451,6 +454,8 @@ bool pyslip_read_tensor(pyslip_state_t *state, const pyslip_place_t *place, PyOb
       return pyslip_read_buffer(state, place, object, out, kept);
     case PYSLIP_READER_DLPACK:
       return pyslip_read_dlpack(state, place, object, out, kept);
+    case PYSLIP_READER_WORKER:
+      return pyslip_worker_tensor_read(state, place, object, out, kept);
     default:
       return pyslip_refuse(
           state, place, PYSLIP_ERROR_ARGUMENT_TYPE,

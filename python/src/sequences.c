@@ -36,6 +36,24 @@ static PyStructSequence_Field pyslip_stats_fields[] = {{"callables", "prepared a
                                                        {NULL, NULL}};
 static PyStructSequence_Desc pyslip_stats_desc = {"slipstream.Stats", "Counters of a context.", pyslip_stats_fields, 14};
 
+static PyStructSequence_Field pyslip_worker_stats_fields[] = {
+    {"callables", "registered and not closed"},
+    {"resident_bytes", "of their images"},
+    {"memory_bytes", "of device memory held: tensors, outputs and copies of runs"},
+    {"memory_peak_bytes", "the most that was held at a time"},
+    {"allocations", "of device memory, alive"},
+    {"runs", "accepted"},
+    {"refused", "refused before they were accepted"},
+    {"completed", "done, failed ones included"},
+    {"failed", "done with a failure"},
+    {"tasks", "executed by the task-graph engine"},
+    {"uploaded_bytes", "from host tensors of runs to the device"},
+    {"downloaded_bytes", "from the device to host tensors of runs"},
+    {"workspace_bytes", "committed"},
+    {"threads", "of the engine, the one that starts a run included"},
+    {NULL, NULL}};
+static PyStructSequence_Desc pyslip_worker_stats_desc = {"slipstream.WorkerStats", "Counters of a worker.", pyslip_worker_stats_fields, 14};
+
 static PyStructSequence_Field pyslip_platform_fields[] = {{"platform", "'cpu' and so on"},
                                                           {"device", "ordinal"},
                                                           {"name", "of the device"},
@@ -65,6 +83,7 @@ int pyslip_sequences_init(pyslip_state_t *state) {
   } table[] = {{&state->param, &pyslip_param_desc, "Param"},
                {&state->kernel_info, &pyslip_kernel_desc, "KernelInfo"},
                {&state->stats, &pyslip_stats_desc, "Stats"},
+               {&state->worker_stats, &pyslip_worker_stats_desc, "WorkerStats"},
                {&state->platform_info, &pyslip_platform_desc, "PlatformInfo"},
                {&state->diagnostic, &pyslip_diagnostic_desc, "Diagnostic"}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); ++i) {

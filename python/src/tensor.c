@@ -73,7 +73,7 @@ static PyObject *pyslip_tensor_new(PyTypeObject *type, PyObject *args, PyObject 
 
 // --- making ----------------------------------------------------------------------------------------------------------------------------
 
-static bool pyslip_shape_parse(pyslip_state_t *state, PyObject *shape, uint8_t *out_rank, int64_t *dims) {
+bool pyslip_shape_parse(pyslip_state_t *state, PyObject *shape, uint8_t *out_rank, int64_t *dims) {
   PyObject *tuple = PyLong_Check(shape) ? Py_BuildValue("(O)", shape) : PySequence_Tuple(shape);
   if (!tuple) return false;
   Py_ssize_t rank = PyTuple_Size(tuple);
@@ -83,6 +83,13 @@ static bool pyslip_shape_parse(pyslip_state_t *state, PyObject *shape, uint8_t *
   Py_DECREF(tuple);
   *out_rank = (uint8_t)rank;
   return !PyErr_Occurred();
+}
+
+slip_dtype_t pyslip_dtype_parse(pyslip_state_t *state, const char *name) {
+  slip_dtype_t dtype = slip_dtype_from_name(name, strlen(name));
+  if (dtype == SLIP_DTYPE_NONE)
+    pyslip_raise_format(state, PYSLIP_ERROR_INVALID_ARGUMENT, "dtype '%s' is unknown; such as 'f32', 'bf16', 'i64'", name);
+  return dtype;
 }
 
 PyObject *pyslip_tensor_make(pyslip_state_t *state, uint8_t rank, const int64_t *dims, slip_dtype_t dtype, const char *platform,
@@ -124,9 +131,8 @@ static PyObject *pyslip_tensor_empty(PyObject *module, PyObject *args, PyObject 
   slip_device_t device;
   if (!PyArg_ParseTupleAndKeywords(args, named, "O|s$s:empty", names, &shape, &dtype_name, &device_name)) return NULL;
   if (!pyslip_shape_parse(state, shape, &rank, dims) || !pyslip_device_parse(state, device_name, platform, &device)) return NULL;
-  slip_dtype_t dtype = slip_dtype_from_name(dtype_name, strlen(dtype_name));
-  if (dtype == SLIP_DTYPE_NONE)
-    return pyslip_raise_format(state, PYSLIP_ERROR_INVALID_ARGUMENT, "dtype '%s' is unknown; such as 'f32', 'bf16', 'i64'", dtype_name);
+  slip_dtype_t dtype = pyslip_dtype_parse(state, dtype_name);
+  if (dtype == SLIP_DTYPE_NONE) return NULL;
   return pyslip_tensor_make(state, rank, dims, dtype, platform, device);
 }
 
@@ -264,7 +270,7 @@ static PyObject *pyslip_tensor_numpy(PyObject *object, PyObject *none) {
 
 // --- looking ---------------------------------------------------------------------------------------------------------------------------
 
-static PyObject *pyslip_sizes(const int64_t *sizes, uint8_t rank) {
+PyObject *pyslip_sizes(const int64_t *sizes, uint8_t rank) {
   PyObject *tuple = PyTuple_New(rank);
   for (uint8_t i = 0; tuple && i < rank; ++i) {
     PyObject *size = PyLong_FromLongLong(sizes[i]);

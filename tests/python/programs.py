@@ -76,9 +76,56 @@ def wait(folder):
                 "for (uint64_t i = 0; i < (1ull << 33) && !*flag; ++i) continue;\ndone[0] = *flag ? 1 : -1;")
 
 
+def hold(folder):
+    """The same, for minutes if need be: runs until it is told."""
+    return make(folder, "hold", "(in flag: i32[1], out done: i32[1]) -> (done)", task("hold", "io"), "(in flag: i32[1], out done: i32[1])",
+                "const volatile int32_t *flag = args->tensors[0].data; int32_t *done = args->tensors[1].data;\n"
+                "for (uint64_t i = 0; i < (1ull << 40) && !*flag; ++i) continue;\ndone[0] = *flag ? 1 : -1;")
+
+
 def fail(folder):
     """Fails on purpose if which is not 0."""
     return make(folder, "fail", "(inout y: f32[N], which: i32) -> (y)", 'if (args->scalars[0]) o->api->fail(o, (int32_t)args->scalars[0], "as wanted");')
 
 
-ALL = {"axpy": axpy, "scalars": scalars, "pair": pair, "many": many, "wait": wait, "fail": fail}
+def scale(folder):
+    """(in x: f32[N], out y: f32[N], a: f32) -> (y): y = a x"""
+    signature = "(in x: f32[N], out y: f32[N], a: f32)"
+    return make(folder, "scale", signature + " -> (y)", task("scale", "io", 1), signature,
+                "const float *x = args->tensors[0].data; float *y = args->tensors[1].data; const float a = slip_bits_as_f32(args->scalars[0]);\n"
+                "for (int64_t i = 0; i < args->tensors[0].dims[0]; ++i) y[i] = a * x[i];")
+
+
+def parts(folder):
+    """Two outputs that are returned in another order, one of them twice, and one that is not."""
+    signature = "(in x: f32[N], out twice: f32[N], out first: f32[1], out hidden: f32[N])"
+    return make(folder, "parts", signature + " -> (first, twice, first)", task("parts", "iooo"), signature,
+                "const float *x = args->tensors[0].data; float *twice = args->tensors[1].data, *hidden = args->tensors[3].data;\n"
+                "for (int64_t i = 0; i < args->tensors[0].dims[0]; ++i) { twice[i] = 2 * x[i]; hidden[i] = -x[i]; }\n"
+                "((float *)args->tensors[2].data)[0] = x[0];")
+
+
+def lazy(folder):
+    """Leaves its output as it was."""
+    return make(folder, "lazy", "(in x: f32[N], out y: f32[N]) -> (y)", "(void)o; (void)args;")
+
+
+def nameless(folder):
+    """Outputs whose dims no other argument gives."""
+    return make(folder, "nameless", "(in x: f32[N], out y: f32[M], out z: f32[?]) -> (y, z)", "(void)o; (void)args;")
+
+
+def options(folder):
+    """Parameters with the names of options."""
+    return make(folder, "options", "(inout block: f32[N], zero_outputs: i32) -> (block)", "(void)o; (void)args;")
+
+
+def program(folder, name, *args):
+    """The program `name` under the program contract, in the folder `program`."""
+    folder = os.path.join(folder, "program")
+    os.makedirs(folder, exist_ok=True)
+    stem = ALL[name](folder, *args).path[:-len(".slipc")]
+    return slip.compile(stem + ".json", stem + ".slipc", targets=slip.device_info().target, contract="program", replace=True, progress=False)
+
+
+ALL = {"copy": copy, "scale": scale, "parts": parts, "lazy": lazy, "nameless": nameless, "options": options, "axpy": axpy, "scalars": scalars, "pair": pair, "many": many, "wait": wait, "hold": hold, "fail": fail}
