@@ -390,6 +390,8 @@ static void fork_sim_round_captures(fork_sim_t *sim, slip_stream_t stream) {
   SLIP_CHECK_OK(slip_stream_capture_end(sim->world.platform, stream, &graph));
   SLIP_CHECK_OK(slip_graph_exec_launch(sim->world.platform, graph, stream));
   SLIP_CHECK_OK(slip_graph_exec_destroy(sim->world.platform, graph));
+  // Retires what earlier rounds have captured: where the other threads starve nobody else would, until max_captured is reached.
+  fork_sim_launch(sim, stream, NULL);
 }
 
 static void fork_sim_round_prepares(fork_sim_t *sim, slip_stream_t stream) {
