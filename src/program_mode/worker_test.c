@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a worker: what each state allows, what it claims, how it refuses.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "program_mode/program_world_test.h"
 
 SLIP_TEST(program_create_claims_nothing) {
@@ -227,4 +230,36 @@ SLIP_PROGRAM_TEST(stats_take_any_size) {
   SLIP_CHECK_OK(slip_worker_stats(world->worker, (slip_worker_stats_t *)(void *)shortest));
   SLIP_CHECK_EQ(shortest[1], 77);
   SLIP_CHECK_CODE(slip_worker_stats(world->worker, &none), SLIP_CODE_INVALID_ARGUMENT);
+}
+
+// A process that ends with a worker open: nothing is torn down, and one line says so.
+static slip_worker_t *slip_worker_left_open;
+
+static void slip_worker_leave_open(const int *errors) {
+  (void)dup2(errors[1], 2);
+  (void)close(errors[0]);
+  (void)close(errors[1]);
+  SLIP_CHECK_OK(slip_worker_create(NULL, &slip_worker_left_open));
+  SLIP_CHECK_OK(slip_worker_open(slip_worker_left_open));
+  exit(0);
+}
+
+SLIP_TEST(program_exit_tells_of_an_open_worker) {
+  int errors[2], state = 0;
+  char text[1024];
+  size_t used = 0;
+  SLIP_CHECK_EQ(pipe(errors), 0);
+  (void)fflush(NULL);
+  pid_t child = fork();
+  SLIP_CHECK(child >= 0);
+  if (child == 0) slip_worker_leave_open(errors);
+  (void)close(errors[1]);
+  for (ssize_t got; used < sizeof(text) - 1 && (got = read(errors[0], text + used, sizeof(text) - 1 - used)) > 0;) used += (size_t)got;
+  text[used] = '\0';
+  (void)close(errors[0]);
+  SLIP_CHECK_EQ(waitpid(child, &state, 0), child);
+  SLIP_CHECK(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+  const char *line = strstr(text, "slipstream: the worker of cpu:0");
+  SLIP_CHECK(line && strstr(line, "was not closed before the process ended"));
+  SLIP_CHECK(strstr(line + 1, "slipstream:") == NULL);
 }
