@@ -74,7 +74,7 @@ def fresh(request, artifacts, tmp_path):
     With interpreter options, or prelude=False (then the first three are not there), it is an interpreter of its own; else a fork of one that has only imported.
     """
 
-    def run(program, *options, timeout=300, prelude=True, environment=None):
+    def run(program, *options, timeout=900, prelude=True, environment=None):
         path = tmp_path / "program.py"
         names = f"AXPY, MIX, TESTS = {artifacts['axpy']!r}, {artifacts['mix']!r}, {str(HERE)!r}\n"
         if options or not prelude:
