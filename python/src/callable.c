@@ -113,8 +113,11 @@ static bool pyslip_callable_launch(pyslip_callable_t *self, PyObject *const *val
   }
   // Reading the arguments may have run other code.
   slip_status_t status = slip_ok_status();
-  if (__builtin_expect(!pyslip_callable_open(self), 0)) {
+  if (__builtin_expect(!pyslip_callable_open(self) || (owner && !pyslip_stream_open(owner)), 0)) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
     pyslip_call_end(&call);
+    PyErr_Restore(type, value, traceback);
     pyslip_hold_free(hold);
     return false;
   }

@@ -224,33 +224,66 @@ static PyObject *pyslip_context_open(PyObject *module, PyObject *args, PyObject 
 
 // --- close -----------------------------------------------------------------------------------------------------------------------------
 
+// Ends the graphs and enters the door: 1, with no graph left; 0: another thread has closed the share; -1 with an exception.
+static int pyslip_context_end_graphs(pyslip_context_object_t *self) {
+  for (;;) {
+    while (!self->closed && self->graphs) {
+      // What a graph gives back may run other code, which may drop the graph.
+      pyslip_graph_t *graph = (pyslip_graph_t *)Py_NewRef((PyObject *)self->graphs);
+      bool ended = pyslip_graph_end(graph);
+      Py_DECREF((PyObject *)graph);
+      if (!ended) return -1;
+    }
+    if (self->closed) return 0;
+    if (!pyslip_door_enter()) return -1;
+    if (!self->closed && !self->graphs) return 1;
+    pyslip_door_leave();  // another thread was faster, or has made a graph meanwhile
+  }
+}
+
+// What replays of the share's graphs still use goes to another share of the context, where somebody looks at it again.
+static void pyslip_leftovers_move(pyslip_context_object_t *self) {
+  pyslip_context_object_t *other = self->state->contexts;
+  while (other && (other == self || other->context != self->context)) other = other->next;
+  if (!other) return;
+  pyslip_leftover_t **link = &other->leftovers;
+  while (*link) link = &(*link)->next;
+  *link = self->leftovers;
+  self->leftovers = NULL;
+}
+
 static bool pyslip_context_end(pyslip_context_object_t *self) {
-  while (!self->closed && self->graphs)
-    if (!pyslip_graph_end(self->graphs)) return false;
-  if (self->closed) return true;
-  if (!pyslip_door_enter()) return false;
-  if (self->closed) {  // another thread was faster
-    pyslip_door_leave();
-    return true;
-  }
-  slip_status_t status = slip_ok_status();
-  bool shared = pyslip_context_shared(self), over = shared;
+  slip_status_t status;
+  bool shared, over, again;
   pyslip_context_enter(self);
-  if (!shared) {
-    slip_context_t *context = self->context;
-    PyThreadState *thread = PyEval_SaveThread();
-    status = slip_context_close(context);
-    over = slip_context_state(context) == SLIP_CONTEXT_CLOSED;
-    PyEval_RestoreThread(thread);
-  }
-  if (over) {
-    self->closed = true;
-    pyslip_share_give(self->context);
-  }
-  pyslip_door_leave();
+  do {
+    int inside = pyslip_context_end_graphs(self);
+    if (inside != 1) {
+      pyslip_context_leave(self);
+      return inside == 0;
+    }
+    status = slip_ok_status();
+    shared = over = pyslip_context_shared(self);
+    if (!shared) {
+      slip_context_t *context = self->context;
+      PyThreadState *thread = PyEval_SaveThread();
+      status = slip_context_close(context);
+      over = slip_context_state(context) == SLIP_CONTEXT_CLOSED;
+      PyEval_RestoreThread(thread);
+    }
+    if (over) {
+      self->closed = true;
+      pyslip_share_give(self->context);
+    }
+    pyslip_door_leave();
+    // Refused for a graph that another thread made at the last moment: there will be no more, admission has stopped.
+    again = !over && self->graphs && slip_status_code(status) == SLIP_CODE_BUSY;
+    if (again) slip_status_free(status);
+  } while (again);
   if (over) {
     pyslip_callable_end_all(self, shared);
     pyslip_leftovers_prune(self, !shared);
+    pyslip_leftovers_move(self);
     pyslip_reap(self->reaper);
     pyslip_context_unanchor(self);
   }
@@ -319,7 +352,9 @@ static PyObject *pyslip_context_prepare(PyObject *object, PyObject *argument) {
   slip_status_t status;
   pyslip_context_enter(self);
   PYSLIP_WITHOUT_LOCK(status = slip_context_prepare_artifact(context, artifact, &id));
-  PyObject *callable = pyslip_ok(state, status) ? pyslip_callable_create(self, id, slip_artifact_name(artifact)) : NULL;
+  // The share may have been closed meanwhile, without the context.
+  bool ready = pyslip_ok(state, status) && pyslip_context_ready(self);
+  PyObject *callable = ready ? pyslip_callable_create(self, id, slip_artifact_name(artifact)) : NULL;
   if (!callable && id >= 0) slip_status_free(slip_context_release(context, id));
   pyslip_context_leave(self);
   return callable;

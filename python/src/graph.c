@@ -2,8 +2,14 @@
 // Graph: recorded launches, replayed as one.
 //
 // A node's tensors are kept by its hold. bind() replaces it; replays that are enqueued still use the old one, so it is set aside with the
-// number of the last replay made so far, and given back when no asynchronous replay up to that number is left. What is left when the graph
-// ends goes to the context as a leftover, which is looked at again in drain() and close().
+// number of the last replay made so far, and given back when no replay up to that number is left: neither an asynchronous one nor one that
+// another thread is in. What is left when the graph ends goes to the context as a leftover, which is looked at again in drain() and
+// close().
+//
+// Whatever gives holds back, or reads arguments, may run other code, which may close the graph or give the last reference to a callable
+// away: it is looked at again afterwards.
+#include <unistd.h>
+
 #include "pyslip.h"
 
 static bool pyslip_graph_open(pyslip_graph_t *self) {
@@ -31,9 +37,12 @@ static void pyslip_graph_prune(pyslip_graph_t *self) {
   uint64_t oldest = self->forgotten ? 0 : UINT64_MAX;
   size_t kept = 0;
   for (size_t i = 0; i < self->replay_count; ++i) {
-    slip_status_t status = slip_ticket_query(pyslip_ticket_of(self->replays[i].ticket));
-    bool running = slip_status_code(status) == SLIP_CODE_NOT_READY;
-    slip_status_free(status);
+    bool running = !self->replays[i].ticket;
+    if (!running) {
+      slip_status_t status = slip_ticket_query(pyslip_ticket_of(self->replays[i].ticket));
+      running = slip_status_code(status) == SLIP_CODE_NOT_READY;
+      slip_status_free(status);
+    }
     if (running) {
       if (self->replays[i].number < oldest) oldest = self->replays[i].number;
       self->replays[kept++] = self->replays[i];
@@ -126,12 +135,19 @@ bool pyslip_graph_end(pyslip_graph_t *self) {
 PyObject *pyslip_graph_create(pyslip_context_object_t *context) {
   slip_graph_t *graph = NULL;
   if (!pyslip_ok(context->state, slip_graph_create(context->context, &graph))) return NULL;
-  pyslip_graph_t *self = PyObject_New(pyslip_graph_t, context->state->graph);
+  PyThread_type_lock turn = PyThread_allocate_lock();
+  pyslip_graph_t *self = turn ? PyObject_New(pyslip_graph_t, context->state->graph) : NULL;
   if (!self) {
+    if (turn)
+      PyThread_free_lock(turn);
+    else
+      PyErr_NoMemory();
     slip_status_free(slip_graph_destroy(graph));
     return NULL;
   }
   memset((char *)self + sizeof(PyObject), 0, sizeof(*self) - sizeof(PyObject));
+  self->turn = turn;
+  self->process = getpid();
   Py_INCREF(context);
   self->context = context;
   self->graph = graph;
@@ -159,6 +175,7 @@ static void pyslip_graph_dealloc(PyObject *object) {
   PyMem_Free(self->nodes);
   PyMem_Free(self->replays);
   PyMem_Free(self->retired);
+  PyThread_free_lock(self->turn);
   Py_XDECREF(self->context);
   PyObject_Free(object);
   Py_DECREF(type);
@@ -190,15 +207,15 @@ static PyObject *pyslip_graph_add(PyObject *object, PyObject *const *args, Py_ss
   if (!pyslip_graph_open(self)) return NULL;
   if (count < 1 || Py_TYPE(args[0]) != state->callable || ((pyslip_callable_t *)args[0])->context->context != self->context->context)
     return pyslip_raise_format(state, PYSLIP_ERROR_ARGUMENT_TYPE, "add() expects a Callable of the graph's context, then its arguments");
-  if (self->users)
-    return pyslip_raise_format(state, PYSLIP_ERROR_BUSY, "another thread is in a call on the graph; record before replaying");
   pyslip_callable_t *callable = (pyslip_callable_t *)args[0];
   if (callable->closed)
     return pyslip_raise_format(state, PYSLIP_ERROR_NOT_PREPARED, "%s: the callable is closed; prepare it again", callable->name);
   pyslip_hold_t *hold = pyslip_graph_frame(self, callable, args + 1, (size_t)count - 1, names, &call);
   if (!hold) return NULL;
-  bool ok = pyslip_grow((void **)&self->nodes, &self->node_capacity, self->node_count, sizeof(*self->nodes)) &&
-            pyslip_ok(state, slip_graph_add(self->graph, callable->id, &call.frame, &node));
+  bool ok = !self->users;
+  if (!ok) pyslip_raise_format(state, PYSLIP_ERROR_BUSY, "another thread is in a call on the graph; record before replaying");
+  ok = ok && pyslip_grow((void **)&self->nodes, &self->node_capacity, self->node_count, sizeof(*self->nodes)) &&
+       pyslip_ok(state, slip_graph_add(self->graph, callable->id, &call.frame, &node));
   pyslip_call_end(&call);
   if (!ok) {
     pyslip_hold_free(hold);
@@ -206,6 +223,32 @@ static PyObject *pyslip_graph_add(PyObject *object, PyObject *const *args, Py_ss
   }
   self->nodes[self->node_count++] = (pyslip_graph_node_t){hold, (pyslip_callable_t *)Py_NewRef((PyObject *)callable)};
   return PyLong_FromUnsignedLong(node);
+}
+
+// Binds |node| to what |hold| keeps. Threads that bind take turns, so that a node's hold is that of its last binding.
+static bool pyslip_graph_rebind(pyslip_graph_t *self, uint32_t node, pyslip_hold_t *hold, pyslip_call_t *call) {
+  slip_graph_t *graph = self->graph;
+  slip_status_t status;
+  bool turn = self->process == getpid();  // in a forked child the turn may be a thread's that it does not have; the library refuses there
+  ++self->users;
+  pyslip_context_enter(self->context);
+  PyThreadState *thread = PyEval_SaveThread();
+  if (turn) PyThread_acquire_lock(self->turn, WAIT_LOCK);
+  status = slip_graph_bind(graph, node, &call->frame);
+  PyEval_RestoreThread(thread);
+  bool ok = pyslip_ok(self->context->state, status);
+  if (ok) {
+    // Short of memory the old hold stays for ever, which is safe.
+    if (pyslip_grow((void **)&self->retired, &self->retired_capacity, self->retired_count, sizeof(*self->retired)))
+      self->retired[self->retired_count++] = (pyslip_retired_t){self->nodes[node].hold, self->launches};
+    else
+      PyErr_Clear();
+    self->nodes[node].hold = hold;
+  }
+  if (turn) PyThread_release_lock(self->turn);
+  --self->users;
+  pyslip_context_leave(self->context);
+  return ok;
 }
 
 static PyObject *pyslip_graph_bind(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *names) {
@@ -221,33 +264,26 @@ static PyObject *pyslip_graph_bind(PyObject *object, PyObject *const *args, Py_s
                                (Py_ssize_t)self->node_count - 1);
   }
   pyslip_graph_prune(self);
-  pyslip_hold_t *hold = pyslip_graph_frame(self, self->nodes[node].callable, args + 1, (size_t)count - 1, names, &call);
-  if (!hold) return NULL;
-  bool ok = pyslip_grow((void **)&self->retired, &self->retired_capacity, self->retired_count, sizeof(*self->retired));
-  if (ok) {
-    slip_graph_t *graph = self->graph;
-    slip_status_t status;
-    ++self->users;
-    pyslip_context_enter(self->context);
-    PYSLIP_WITHOUT_LOCK(status = slip_graph_bind(graph, (uint32_t)node, &call.frame));
-    --self->users;
-    pyslip_context_leave(self->context);
-    ok = pyslip_ok(state, status);
-  }
-  pyslip_call_end(&call);
-  if (ok && !pyslip_grow((void **)&self->retired, &self->retired_capacity, self->retired_count, sizeof(*self->retired))) {
-    PyErr_Clear();  // the old hold stays for ever: safe, and memory is short anyway
-    self->nodes[node].hold = hold;
-    Py_RETURN_NONE;
-  }
-  if (!ok) {
-    pyslip_hold_free(hold);
-    return NULL;
-  }
-  self->retired[self->retired_count++] = (pyslip_retired_t){self->nodes[node].hold, self->launches};
-  self->nodes[node].hold = hold;
+  if (!pyslip_graph_open(self)) return NULL;
+  pyslip_callable_t *callable = (pyslip_callable_t *)Py_NewRef((PyObject *)self->nodes[node].callable);
+  pyslip_hold_t *hold = pyslip_graph_frame(self, callable, args + 1, (size_t)count - 1, names, &call);
+  bool ok = hold && pyslip_graph_rebind(self, (uint32_t)node, hold, &call);
+  if (hold) pyslip_call_end(&call);
+  if (!ok) pyslip_hold_free(hold);
+  Py_DECREF((PyObject *)callable);
+  if (!ok) return NULL;
   pyslip_graph_prune(self);
   Py_RETURN_NONE;
+}
+
+// The replay |number|, which had been noted as one that a thread is in, gets its ticket, or with NULL is over.
+static void pyslip_graph_launched(pyslip_graph_t *self, uint64_t number, PyObject *ticket) {
+  size_t i = 0;
+  while (self->replays[i].number != number) ++i;
+  if (ticket)
+    self->replays[i].ticket = Py_NewRef(ticket);
+  else
+    self->replays[i] = self->replays[--self->replay_count];
 }
 
 static PyObject *pyslip_graph_replay(pyslip_graph_t *self, PyObject *stream_argument, bool want_ticket) {
@@ -265,26 +301,27 @@ static PyObject *pyslip_graph_replay(pyslip_graph_t *self, PyObject *stream_argu
   }
   bool wanted = want_ticket || stream != SLIP_STREAM_INLINE;
   pyslip_graph_prune(self);
-  if (!pyslip_grow((void **)&self->replays, &self->replay_capacity, self->replay_count, sizeof(*self->replays))) return NULL;
+  if (!pyslip_graph_open(self) || (owner && !pyslip_stream_open(owner)) ||
+      !pyslip_grow((void **)&self->replays, &self->replay_capacity, self->replay_count, sizeof(*self->replays)))
+    return NULL;
   slip_graph_t *graph = self->graph;
   slip_status_t status;
   uint64_t number = ++self->launches;
+  self->replays[self->replay_count++] = (pyslip_replay_t){NULL, number};
   ++self->users;
   if (owner) ++owner->users;
   pyslip_context_enter(context);
   PYSLIP_WITHOUT_LOCK(status = slip_graph_launch(graph, stream, wanted ? &ticket : NULL));
+  bool launched = slip_status_is_ok(status);
+  PyObject *wrapped = launched && wanted ? pyslip_ticket_wrap(context, ticket, Py_None) : NULL;
+  // Short of memory the replay is forgotten, and what it uses is kept until the context closes.
+  if (launched && wanted && !wrapped) self->forgotten = true;
+  pyslip_graph_launched(self, number, stream == SLIP_STREAM_INLINE ? NULL : wrapped);
   --self->users;
   if (owner) --owner->users;
   pyslip_context_leave(context);
   if (!pyslip_ok(state, status)) return NULL;
   if (!wanted) Py_RETURN_NONE;
-  // Short of memory the replay is forgotten, and what it uses is kept until the context closes.
-  PyObject *wrapped = pyslip_ticket_wrap(context, ticket, Py_None);
-  if (wrapped && stream != SLIP_STREAM_INLINE &&
-      pyslip_grow((void **)&self->replays, &self->replay_capacity, self->replay_count, sizeof(*self->replays)))
-    self->replays[self->replay_count++] = (pyslip_replay_t){Py_NewRef(wrapped), number};
-  else if (!wrapped || PyErr_Occurred())
-    self->forgotten = true;
   if (want_ticket || !wrapped) return wrapped;
   Py_DECREF(wrapped);
   Py_RETURN_NONE;

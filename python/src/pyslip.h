@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <structmember.h>
+#include <sys/types.h>
 
 #include "slipstream/slipstream.h"
 
@@ -408,7 +409,7 @@ typedef struct pyslip_graph_node_t {
 } pyslip_graph_node_t;
 
 typedef struct pyslip_replay_t {
-  PyObject *ticket;  // strong
+  PyObject *ticket;  // strong; NULL: a thread is in it
   uint64_t number;
 } pyslip_replay_t;
 
@@ -421,12 +422,14 @@ typedef struct pyslip_graph_t {
   PyObject_HEAD pyslip_context_object_t *context;  // strong
   slip_graph_t *graph;                             // NULL: closed
   pyslip_graph_node_t *nodes;
-  pyslip_replay_t *replays;  // asynchronous ones, not known to have ended
+  pyslip_replay_t *replays;  // not known to have ended
   pyslip_retired_t *retired;
   size_t node_count, replay_count, retired_count, retired_capacity, replay_capacity, node_capacity;
   uint64_t launches;
   uint32_t users;
   bool forgotten;                          // a replay whose ticket was lost for lack of memory
+  PyThread_type_lock turn;                 // of threads that bind; taken without the interpreter's lock, held while that is taken back
+  pid_t process;                           // that made it
   struct pyslip_graph_t *next, *previous;  // in context->graphs
 } pyslip_graph_t;
 
@@ -502,6 +505,7 @@ bool pyslip_device_parse(pyslip_state_t *state, const char *text, char platform[
 PyObject *pyslip_device_text(slip_device_t device);
 // The native stream of an argument `stream`: a Stream (whose |out_object|, borrowed, is then set), an int, or __cuda_stream__().
 bool pyslip_stream_of(pyslip_state_t *state, PyObject *argument, slip_stream_t *out, pyslip_stream_t **out_object);
+bool pyslip_stream_open(pyslip_stream_t *stream);  // else raises InvalidStateError
 
 // The numbers among the arguments of open(), in the order of its keywords from task_window on; NULL: not given.
 #define PYSLIP_OPTION_COUNT 14

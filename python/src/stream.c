@@ -117,7 +117,7 @@ static PyObject *pyslip_stream_new(PyTypeObject *type, PyObject *args, PyObject 
   return (PyObject *)self;
 }
 
-static bool pyslip_stream_open(pyslip_stream_t *self) {
+bool pyslip_stream_open(pyslip_stream_t *self) {
   if (self->is_inline && !self->platform) return pyslip_ok(pyslip_state_of(Py_TYPE(self)), slip_platform_find("cpu", &self->platform));
   if (self->stream) return true;
   pyslip_raise_format(pyslip_state_of(Py_TYPE(self)), PYSLIP_ERROR_INVALID_STATE, "the stream is closed; make another");
