@@ -17,6 +17,10 @@ static bool pyslip_call_missing(pyslip_callable_t *callable, PyObject *const *va
 
 static bool pyslip_call_named(pyslip_callable_t *callable, PyObject *name, PyObject *value, PyObject **values, PyObject **out_stream) {
   pyslip_state_t *state = callable->state;
+  if (!PyUnicode_Check(name)) {  // f.__call__(**{1: 2}) gets this far
+    pyslip_raise_format(state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: %R names no parameter; names are strings", callable->name, name);
+    return false;
+  }
   for (uint32_t i = 0; i < callable->slot_count; ++i) {
     if (callable->slots[i].key != name && PyUnicode_Compare(callable->slots[i].key, name) != 0) continue;
     if (values[i]) {
@@ -80,6 +84,30 @@ static void pyslip_call_unbind(pyslip_call_t *call, pyslip_hold_t *hold) {
   PyErr_Restore(type, value, traceback);
 }
 
+// Whether reading |object| as a scalar runs no code but the interpreter's.
+static inline bool pyslip_call_plain(PyObject *object) {
+  return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object);
+}
+
+// Views of an exchange table are good until other code runs, such as the __index__() of a later argument: reads them once more.
+static bool pyslip_call_refresh(pyslip_callable_t *callable, PyObject *const *values, pyslip_call_t *call) {
+  slip_tensor_t *tensor = call->tensors;
+  for (uint32_t i = 0; i < callable->slot_count; ++i) {
+    const pyslip_slot_t *slot = &callable->slots[i];
+    const pyslip_place_t place = {callable->name, slot->name, i, slot->direction};
+    slip_tensor_t fresh;
+    pyslip_kept_t kept;
+    if (slot->is_scalar) continue;
+    if (pyslip_type_find(callable->state, Py_TYPE(values[i]))->reader == PYSLIP_READER_EXCHANGE) {
+      if (!pyslip_read_tensor(callable->state, &place, values[i], PYSLIP_READ_VIEW, &fresh, &kept)) return false;
+      if (kept.kind == PYSLIP_KEPT_NOTHING) *tensor = fresh;
+      pyslip_kept_release(&kept, 1);
+    }
+    ++tensor;
+  }
+  return true;
+}
+
 bool pyslip_call_bind(pyslip_callable_t *callable, PyObject *const *values, pyslip_hold_t *hold, pyslip_call_t *call) {
   pyslip_state_t *state = callable->state;
   if (!pyslip_call_arrays(callable, call)) return false;
@@ -88,18 +116,24 @@ bool pyslip_call_bind(pyslip_callable_t *callable, PyObject *const *values, pysl
   uint32_t kept_count = 0, bits = hold ? PYSLIP_READ_OWN : PYSLIP_READ_VIEW;
   uint64_t total = 0;
   uint8_t flags = 0;
-  bool ok = true;
+  bool ok = true, views = false, stale = false;
   for (uint32_t i = 0; ok && i < callable->slot_count; ++i) {
     const pyslip_slot_t *slot = &callable->slots[i];
     const pyslip_place_t place = {callable->name, slot->name, i, slot->direction};
     if (slot->is_scalar) {
+      if (views && !pyslip_call_plain(values[i])) stale = true;
       call->args[i] = slip_arg_scalar((slip_scalar_t){0});
       ok = pyslip_read_scalar(state, &place, slot->dtype, values[i], &call->args[i].value.scalar);
       continue;
     }
     ok = pyslip_read_tensor(state, &place, values[i], bits, tensor, &kept[kept_count]);
     if (!ok) break;
-    kept_count += kept[kept_count].kind != PYSLIP_KEPT_NOTHING;
+    if (kept[kept_count].kind != PYSLIP_KEPT_NOTHING) {
+      ++kept_count;
+      stale = views;
+    } else if (Py_TYPE(values[i]) != state->tensor) {
+      views = true;
+    }
     uint64_t elements = 1;
     for (uint8_t d = 0; d < tensor->rank; ++d) elements *= (uint64_t)tensor->dims[d];
     total += elements;
@@ -110,6 +144,7 @@ bool pyslip_call_bind(pyslip_callable_t *callable, PyObject *const *values, pysl
   if (hold) hold->count = kept_count;
   call->elements = (int64_t)(total & INT64_MAX);
   uint32_t frame_flags = (flags & SLIP_TENSOR_REQUIRES_GRAD) && pyslip_grad_enabled(state) ? SLIP_FRAME_GRAD_ENABLED : SLIP_FRAME_NONE;
+  if (__builtin_expect(ok && stale, 0)) ok = pyslip_call_refresh(callable, values, call);
   if (__builtin_expect(ok, 1)) {
     slip_status_t status = slip_frame_initialize(&call->frame, callable->signature, callable->name, callable->context->device, call->args,
                                                  callable->slot_count, frame_flags);

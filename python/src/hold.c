@@ -51,7 +51,11 @@ pyslip_hold_t *pyslip_hold_create(pyslip_reaper_t *reaper, size_t capacity) {
 
 void pyslip_hold_free(pyslip_hold_t *hold) {
   if (!hold) return;
+  // What is given back may run other code, which must not find the exception of a call that failed.
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
   pyslip_kept_release(hold->kept, hold->count);
+  PyErr_Restore(type, value, traceback);
   pyslip_reaper_release(hold->reaper);
   PyMem_Free(hold);
 }

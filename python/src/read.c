@@ -154,6 +154,7 @@ static void pyslip_type_questions(pyslip_state_t *state, pyslip_type_t *type) {
 
 pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type) {
   pyslip_type_t fresh = {.type = type};
+  Py_INCREF(type);  // the questions may run other code
   if (type == state->tensor)
     fresh.reader = PYSLIP_READER_OWN;
   else if (type == state->worker_tensor)
@@ -164,16 +165,21 @@ pyslip_type_t *pyslip_type_learn(pyslip_state_t *state, PyTypeObject *type) {
     fresh.reader = PYSLIP_READER_BUFFER;
   else if (pyslip_type_has(type, state->names.__dlpack__))
     fresh.reader = PYSLIP_READER_DLPACK;
-  else
+  else {
+    Py_DECREF(type);
     return &state->no_type;  // not cached: it may be taught later
+  }
   if (fresh.reader == PYSLIP_READER_EXCHANGE || fresh.reader == PYSLIP_READER_DLPACK) pyslip_type_questions(state, &fresh);
   uintptr_t address = (uintptr_t)type;
   pyslip_type_t *entry = &state->types[(address >> 4 ^ address >> 10) % PYSLIP_TYPES];
-  pyslip_type_t old = *entry;
-  Py_INCREF(type);
+  // What leaves the place may run other code, which may fill it again.
+  while (entry->type) {
+    pyslip_type_t old = *entry;
+    memset(entry, 0, sizeof(*entry));
+    Py_XDECREF(old.is_neg);
+    Py_DECREF(old.type);
+  }
   *entry = fresh;
-  Py_XDECREF(old.is_neg);
-  Py_XDECREF(old.type);
   return entry;
 }
 
