@@ -22,6 +22,7 @@ static PyObject *pyslip_event_new(PyTypeObject *type, PyObject *args, PyObject *
   self->platform = platform;
   self->event = event;
   self->device = device;
+  self->users = 0;
   return (PyObject *)self;
 }
 
@@ -35,6 +36,9 @@ static PyObject *pyslip_event_close(PyObject *object, PyObject *none) {
   (void)none;
   pyslip_event_t *self = (pyslip_event_t *)object;
   slip_event_t event = self->event;
+  if (self->users)
+    return pyslip_raise_format(pyslip_state_of(Py_TYPE(self)), PYSLIP_ERROR_BUSY,
+                               "another thread is in a call on the event; close it afterwards");
   self->event = NULL;
   if (event && !pyslip_ok(pyslip_state_of(Py_TYPE(self)), slip_event_destroy(self->platform, event))) return NULL;
   Py_RETURN_NONE;
@@ -53,7 +57,8 @@ static PyObject *pyslip_event_record(PyObject *object, PyObject *argument) {
   pyslip_state_t *state = pyslip_state_of(Py_TYPE(self));
   slip_stream_t stream;
   pyslip_stream_t *owner;
-  if (!pyslip_event_open(self) || !pyslip_stream_of(state, argument, &stream, &owner)) return NULL;
+  // The event second: asking for the stream may run other code.
+  if (!pyslip_stream_of(state, argument, &stream, &owner) || !pyslip_event_open(self)) return NULL;
   if (!pyslip_ok(state, slip_event_record(self->platform, self->event, stream))) return NULL;
   Py_RETURN_NONE;
 }
@@ -70,7 +75,9 @@ static PyObject *pyslip_event_synchronize(PyObject *object, PyObject *none) {
   if (!pyslip_event_open(self)) return NULL;
   slip_event_t event = self->event;
   slip_status_t status;
+  ++self->users;
   PYSLIP_WITHOUT_LOCK(status = slip_event_synchronize(self->platform, event));
+  --self->users;
   if (!pyslip_ok(pyslip_state_of(Py_TYPE(self)), status)) return NULL;
   Py_RETURN_NONE;
 }
@@ -86,7 +93,8 @@ static PyMethodDef pyslip_event_methods[] = {
     {"query", pyslip_event_query, METH_NOARGS, "query($self, /)\n--\n\nTrue when the last record has been reached, or there is none."},
     {"synchronize", pyslip_event_synchronize, METH_NOARGS,
      "synchronize($self, /)\n--\n\nBlocks, without the GIL, until the last record has been reached."},
-    {"close", pyslip_event_close, METH_NOARGS, "close($self, /)\n--\n\nDestroys the event. A second close does nothing."},
+    {"close", pyslip_event_close, METH_NOARGS,
+     "close($self, /)\n--\n\nDestroys the event. A second close does nothing. BusyError while another thread is in a call on it."},
     {"__enter__", pyslip_self_enter, METH_NOARGS, NULL},
     {"__exit__", pyslip_event_exit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
@@ -105,8 +113,8 @@ static PyObject *pyslip_graph_exec_launch(PyObject *object, PyObject *argument) 
   pyslip_state_t *state = pyslip_state_of(Py_TYPE(self));
   slip_stream_t stream;
   pyslip_stream_t *owner;
-  if (!self->graph) return pyslip_raise_format(state, PYSLIP_ERROR_INVALID_STATE, "the captured graph is closed; capture another");
   if (!pyslip_stream_of(state, argument, &stream, &owner)) return NULL;
+  if (!self->graph) return pyslip_raise_format(state, PYSLIP_ERROR_INVALID_STATE, "the captured graph is closed; capture another");
   if (!pyslip_ok(state, slip_graph_exec_launch(self->platform, self->graph, stream))) return NULL;
   Py_RETURN_NONE;
 }

@@ -9,6 +9,7 @@ typedef struct pyslip_event_t {
   PyObject_HEAD slip_platform_t *platform;
   slip_event_t event;  // NULL: closed
   slip_device_t device;
+  uint32_t users;  // calls in progress
 } pyslip_event_t;
 
 typedef struct pyslip_graph_exec_t {
