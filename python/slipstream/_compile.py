@@ -42,7 +42,7 @@ def compile(manifest: Union[str, "os.PathLike[str]"], output: Optional[Union[str
     Blocks without the GIL; Ctrl-C ends it, and nothing is left at output. Raises CompileError (the program is wrong: .diagnostics), ConflictError
     (output exists), NotFoundError, IoError, UnsupportedError (no C compiler).
     """
-    path = os.fspath(manifest)
+    path = os.fsdecode(manifest)
     if output is None:
         stem = os.path.basename(path)
         output = (stem[:-5] if stem.endswith(".json") else stem) + ".slipc"

@@ -152,13 +152,23 @@ static PyObject *pyslip_tensor_view(pyslip_tensor_t *self, slip_status_t status,
   return (PyObject *)view;
 }
 
+// An axis among arguments, for a function that refuses what is not below the rank; false with an exception for what 32 bits do not hold.
+static bool pyslip_tensor_axis(pyslip_tensor_t *self, long long axis, uint32_t *out) {
+  *out = (uint32_t)axis;
+  if (axis >= 0 && axis <= UINT32_MAX) return true;
+  pyslip_raise_format(pyslip_state_of(Py_TYPE(self)), PYSLIP_ERROR_INVALID_ARGUMENT, "axis %lld of a tensor of rank %u; pass one from 0",
+                      axis, (unsigned)self->tensor.rank);
+  return false;
+}
+
 static PyObject *pyslip_tensor_slice(PyObject *object, PyObject *args, PyObject *named) {
   static char *names[] = {"axis", "start", "length", "step", NULL};
   pyslip_tensor_t *self = (pyslip_tensor_t *)object;
   slip_tensor_t view;
-  unsigned axis;
-  long long start, length, step = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, named, "ILL|L:slice", names, &axis, &start, &length, &step)) return NULL;
+  uint32_t axis;
+  long long wanted, start, length, step = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, named, "LLL|L:slice", names, &wanted, &start, &length, &step)) return NULL;
+  if (!pyslip_tensor_axis(self, wanted, &axis)) return NULL;
   slip_status_t status = slip_tensor_slice(&self->tensor, axis, start, length, step, &view);
   return pyslip_tensor_view(self, status, &view);
 }
@@ -167,8 +177,10 @@ static PyObject *pyslip_tensor_transpose(PyObject *object, PyObject *args, PyObj
   static char *names[] = {"a", "b", NULL};
   pyslip_tensor_t *self = (pyslip_tensor_t *)object;
   slip_tensor_t view;
-  unsigned a, b;
-  if (!PyArg_ParseTupleAndKeywords(args, named, "II:transpose", names, &a, &b)) return NULL;
+  long long first, second;
+  uint32_t a, b;
+  if (!PyArg_ParseTupleAndKeywords(args, named, "LL:transpose", names, &first, &second)) return NULL;
+  if (!pyslip_tensor_axis(self, first, &a) || !pyslip_tensor_axis(self, second, &b)) return NULL;
   slip_status_t status = slip_tensor_transpose(&self->tensor, a, b, &view);
   return pyslip_tensor_view(self, status, &view);
 }

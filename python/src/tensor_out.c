@@ -24,7 +24,7 @@ int pyslip_tensor_getbuffer(PyObject *object, Py_buffer *view, int flags) {
                  slip_dtype_name(tensor->dtype), (int)(8 * slip_dtype_size_bytes(tensor->dtype)));
   else if ((flags & PyBUF_WRITABLE) && (tensor->flags & SLIP_TENSOR_READ_ONLY))
     PyErr_SetString(PyExc_BufferError, "the tensor is read-only");
-  else if (!contiguous && ((flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & 0x20)))
+  else if (!contiguous && ((flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & 0xE0)))
     PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous");
   else if ((flags & 0x40) && !(flags & 0x20) && tensor->rank > 1)
     PyErr_SetString(PyExc_BufferError, "the tensor is not column-major");
