@@ -2,6 +2,7 @@
 """init, load, register, close: operators of PyTorch made from artifacts."""
 import atexit
 import inspect
+import keyword
 import os
 import threading
 from typing import Any, Callable, Dict, NamedTuple, Optional
@@ -50,10 +51,27 @@ def _attach() -> bool:
         cuda = os.path.join(folder, "libtorch_cuda.so")
         missing = _torch.attach(os.path.join(folder, "libtorch_cpu.so"), os.path.join(folder, "libc10.so"), cuda if os.path.exists(cuda) else None)
         fits = missing is None
-        _kept["attached"] = fits
         if fits:
-            _probe()
+            _in_plain_thread(_probe)
+        _kept["attached"] = fits
         return fits
+
+
+def _in_plain_thread(work: Callable[[], None]) -> None:
+    """Runs |work| where no inference mode, default device, fake mode or transform of the caller's holds: all of them belong to a thread."""
+    failures: list = []
+
+    def run():
+        try:
+            work()
+        except BaseException as error:  # noqa: B902  handed over, raised below
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="slipstream.torch")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
 
 
 def _probe() -> None:
@@ -120,6 +138,7 @@ def init(device=None, **options: Any):
         share = _core.open(name, **options)
         # Registered after slipstream's own exit handler and PyTorch's, and so run before them, while the device is still there.
         if not _contexts:
+            atexit.unregister(_at_exit)  # of a context that was closed
             atexit.register(_at_exit)
         _contexts[name] = _Open(share, shown, dict(options), _torch.gate(), os.getpid())
         return shown
@@ -425,6 +444,18 @@ def _new_operator(name: str, sig, backward) -> Operator:
     return operator
 
 
+def _check_place(name: str, space: str, plain: str) -> None:
+    """Refuses names under which torch.ops would not find the operator: its namespaces are objects with attributes of their own."""
+    if not space.isascii() or keyword.iskeyword(space):
+        raise errors.invalid(f"operator name '{name}': '{space}' is no namespace that a PyTorch schema can say; use letters, digits and _")
+    found = getattr(torch.ops, space, None)
+    if not isinstance(found, torch._ops._OpNamespace):
+        raise errors.invalid(f"operator name '{name}': torch.ops.{space} is no namespace of operators, but PyTorch's own; choose another namespace")
+    taken = vars(found).get(plain, getattr(type(found), plain, None))
+    if taken is not None and not isinstance(taken, torch._ops.OpOverloadPacket):
+        raise errors.invalid(f"operator name '{name}': torch.ops.{space}.{plain} is no operator, but PyTorch's own; choose another name")
+
+
 def register(artifact, name: str, *, device=None, backward: Optional[Callable] = None) -> Operator:
     """Makes ``torch.ops.<namespace>.<name>`` from an artifact and returns the Operator.
 
@@ -440,6 +471,7 @@ def register(artifact, name: str, *, device=None, backward: Optional[Callable] =
     space, found, plain = name.partition("::")
     if not found or not space.isidentifier() or not plain.isidentifier():
         raise errors.invalid(f"operator name '{name}': expected 'namespace::name'")
+    _check_place(name, space, plain)
     if not isinstance(artifact, _core.Artifact):
         artifact = _core.load(artifact)
     device = devices.resolve(device)

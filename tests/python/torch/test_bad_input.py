@@ -246,3 +246,9 @@ def test_scalars_through_the_operator(mix):
     assert s.tolist() == [0, 0]
     mix(x, y, s, ctypes.c_int64(3), ctypes.c_uint8(4), ctypes.c_bool(True), ctypes.c_float(0.0))
     assert y.tolist() == [-7.0, -7.0]
+
+
+@pytest.mark.parametrize("name", ["slip_test::name", "slip_test::_dir", "slip_test::__class__", "load_library::x", "loaded_libraries::x", "class::x", "\u00e9::x"])
+def test_names_that_torch_ops_would_not_find(context, artifacts, name):
+    with pytest.raises(slipstream.InvalidArgumentError, match="operator name"):
+        slip_torch.register(artifacts["axpy"], name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What belongs to the process: order of init and close, spawn and fork, the interpreter's end. Each in a process of its own."""
+import pytest
 
 
 def passed(done):
@@ -21,6 +22,25 @@ for attempt in (lambda: st.load(AXPY), lambda: st.register(AXPY, "slip::axpy")):
 assert not hasattr(torch.ops.slip, "axpy")  # and nothing was registered
 assert slipstream.process_mode() == "unclaimed"
 print("ok")
+"""))
+
+
+@pytest.mark.parametrize("state", ["torch.inference_mode()", "torch.no_grad()", "torch.device('meta')", "FakeTensorMode()"])
+def test_the_first_operator_is_registered_in_a_state(fresh, state):
+    """What the caller's thread is in is nothing to how operators are made."""
+    assert "ok" in passed(fresh(f"""
+from torch._subclasses.fake_tensor import FakeTensorMode
+from slipstream import _torch
+st.init("cpu")
+with {state}:
+    axpy = st.load(AXPY, device="cpu")
+assert _torch.believe(None, None) == (bool(_torch.probes() & 1), bool(_torch.probes() & 2))
+y = torch.zeros(4)
+assert axpy(torch.ones(4), y, 2.0) is y and y.tolist() == [2.0] * 4 and y._version == 1
+try:
+    axpy(torch.ones(4, requires_grad=True), y, 2.0)
+except slipstream.InvalidArgumentError as error:
+    print("ok" if "grad" in str(error) else error)
 """))
 
 
