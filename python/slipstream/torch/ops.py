@@ -205,10 +205,16 @@ class Operator:
         self._single = registered._returns[0] if len(registered._returns) == 1 else None
         exact = {"bool": bool, "f16": float, "bf16": float, "f32": float, "f64": float}
         self._scalars = tuple((i, exact.get(p.dtype, int)) for i, p in enumerate(registered._params) if p.shape is None)
-        self._function = _autograd_function(self, backward) if backward is not None else None
+        self._function = self._backward = None
+        self._derive(backward)
         # For help(), and the hints that an editor shows.
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self.__name__, self.__signature__ = plain, inspect.Signature([inspect.Parameter(p.name, kind, annotation=_annotation(p)) for p in registered._params])
+
+    def _derive(self, backward) -> None:
+        """Takes |backward| for the derivative of calls from now on: who runs the cell of a notebook again means the function that it defines now."""
+        if backward is not None and backward is not self._backward:
+            self._function, self._backward = _autograd_function(self, backward), backward
 
     @property
     def schema(self) -> str:
@@ -465,12 +471,12 @@ def register(artifact, name: str, *, device=None, backward: Optional[Callable] =
     :param backward: ``backward(args, *grads) -> gradients``: the derivative. |args| are the call's arguments (written tensors as they are after the call), |grads| belong to the written
         tensors in order; one gradient a parameter is returned, None where there is none. Without it tensors that require grad are refused while autograd is on.
 
-    The same artifact again gives the same Operator. ConflictError: the name has another signature, artifact or derivative. InvalidStateError: no init() yet, or closed. Any thread; not
-    inside a capture.
+    The same artifact again gives the same Operator; a |backward| that is given then takes the place of the former one. ConflictError: the name has another signature or artifact, or was
+    registered without a derivative. InvalidStateError: no init() yet, or closed. Any thread; not inside a capture.
     """
     space, found, plain = name.partition("::")
     if not found or not space.isidentifier() or not plain.isidentifier():
-        raise errors.invalid(f"operator name '{name}': expected 'namespace::name'")
+        raise errors.invalid(f"operator name '{name}': expected 'namespace::name', both of them identifiers of letters, digits and _")
     _check_place(name, space, plain)
     if not isinstance(artifact, _core.Artifact):
         artifact = _core.load(artifact)
@@ -482,18 +488,20 @@ def register(artifact, name: str, *, device=None, backward: Optional[Callable] =
             if operator.signature != artifact.signature:
                 raise errors.conflict(f"{name} is registered with the signature {operator.signature}, not {artifact.signature}; choose another name")
             if backward is not None and operator._function is None:
-                raise errors.conflict(f"{name} is registered without a derivative; choose another name")
+                raise errors.conflict(f"{name} is registered without a derivative; choose another name, or name backward= the first time")
             known = operator._kernels.get(device.type)
             if known is not None and known.callable.context.initialized:
                 if known.artifact.key == artifact.key and known.device == device:
+                    operator._derive(backward)
                     return operator
                 raise errors.conflict(f"{name} runs artifact {known.artifact.name} ({known.artifact.key}) on {known.device} already, not {artifact.name} ({artifact.key}) on {device}; "
-                                      "choose another name, or close() first")
+                                      "choose another name, or call close(), init() and load the new one")
         callable = context.share.prepare(artifact)  # before anything is registered: it may fail, PyTorch's registrations do not
         if operator is None:
             operator = _new_operator(name, artifact.signature, backward)
             _operators[name] = operator
         operator._kernels[device.type] = _implement(operator, artifact, device, callable, context.gate)
+        operator._derive(backward)
         return operator
 
 

@@ -125,3 +125,28 @@ def test_an_inference_tensor_outside_of_inference_mode(artifacts, context):
     z = torch.zeros(3)
     axpy(x, z, 1.0)  # reading one is fine
     assert z.tolist() == [1.0] * 3
+
+
+def test_the_last_derivative_counts(artifacts, context):
+    """The cell of a notebook that registers is run again, with another function: calls take that one, compiled ones too."""
+    def gradient():
+        x = torch.ones(3, requires_grad=True)
+        call(x, torch.zeros(3)).sum().backward()
+        return x.grad.tolist()
+
+    first = slip_torch.register(artifacts["axpy"], "slip_test::axpy_again", backward=lambda args, grad: (grad * 2, None, None))
+
+    def call(x, y):
+        return first(x, y, 1.0)
+
+    eager = call
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    assert gradient() == [2.0] * 3
+    call = compiled
+    assert gradient() == [2.0] * 3
+    assert slip_torch.register(artifacts["axpy"], "slip_test::axpy_again", backward=lambda args, grad: (grad * 5, None, None)) is first
+    assert gradient() == [5.0] * 3
+    call = eager
+    assert gradient() == [5.0] * 3
+    assert slip_torch.register(artifacts["axpy"], "slip_test::axpy_again") is first  # says nothing of a derivative
+    assert gradient() == [5.0] * 3
