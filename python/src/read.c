@@ -318,7 +318,7 @@ static bool pyslip_read_dlpack(pyslip_state_t *state, const pyslip_place_t *plac
       kept->value.old = old;
     }
   } else {
-    pyslip_refuse(state, place, PYSLIP_ERROR_ARGUMENT_TYPE, "its __dlpack__() gave %R, which is no DLPack capsule that is still unused",
+    pyslip_refuse(state, place, PYSLIP_ERROR_ARGUMENT_TYPE, "its __dlpack__() gave %.100R, which is no DLPack capsule that is still unused",
                   capsule);
   }
   Py_DECREF(capsule);
@@ -465,7 +465,7 @@ bool pyslip_read_tensor(pyslip_state_t *state, const pyslip_place_t *place, PyOb
     default:
       return pyslip_refuse(
           state, place, PYSLIP_ERROR_ARGUMENT_TYPE,
-          "expects a tensor, got %R of type %R; pass an object with DLPack or a buffer, such as an array of NumPy or a slipstream.Tensor",
+          "expects a tensor, got %.100R of type %R; pass an object with DLPack or a buffer, such as an array of NumPy or a slipstream.Tensor",
           object, Py_TYPE(object));
   }
 }

@@ -21,7 +21,7 @@ static bool pyslip_scalar_done(pyslip_state_t *state, const pyslip_place_t *plac
 
 static bool pyslip_scalar_wrong(pyslip_state_t *state, const pyslip_place_t *place, slip_dtype_t dtype, PyObject *object,
                                 const char *remedy) {
-  return pyslip_refuse(state, place, PYSLIP_ERROR_ARGUMENT_TYPE, "expects a %s, got %R of type %R; %s", slip_dtype_name(dtype), object,
+  return pyslip_refuse(state, place, PYSLIP_ERROR_ARGUMENT_TYPE, "expects a %s, got %.100R of type %R; %s", slip_dtype_name(dtype), object,
                        Py_TYPE(object), remedy) != NULL;
 }
 
@@ -44,7 +44,7 @@ static bool pyslip_scalar_int(pyslip_state_t *state, const pyslip_place_t *place
     if (!PyErr_Occurred()) return pyslip_scalar_done(state, place, slip_scalar_from_f64(dtype, large, out));
     PyErr_Clear();
   }
-  return pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "%R is outside the range of %s; pass a value that fits", object,
+  return pyslip_refuse(state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "%.100R is outside the range of %s; pass a value that fits", object,
                        slip_dtype_name(dtype)) != NULL;
 }
 

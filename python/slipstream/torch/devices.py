@@ -4,14 +4,13 @@
 An adapter answers what only the framework knows: which platform a device type is, what its current device and stream are, how a tensor is laid out. Nothing is asked before a call needs
 it, and nothing is remembered between calls.
 """
-import threading
 from typing import Callable, Dict, NamedTuple, Optional, Tuple
 
 import torch
 
 from slipstream import _torch
 
-from . import errors
+from . import errors, locks
 
 STREAM_INLINE, STREAM_CUDA, STREAM_ASKED = 0, 1, 2
 
@@ -50,7 +49,7 @@ _BUILTIN = {
     "npu": _npu,
 }
 _adapters: Dict[str, DeviceAdapter] = vars(_torch).setdefault("adapters", {})  # a reload of this module finds them again
-_lock = threading.Lock()
+_lock = locks.ForkLock()
 
 
 def register_device(type: str, platform: str, current: Callable[[int], Tuple[int, int]], *, hold: bool = True, storage_format=None, physical=None) -> None:

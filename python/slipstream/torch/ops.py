@@ -11,11 +11,11 @@ import torch
 
 from slipstream import _core, _torch
 
-from . import devices, errors, registration, signature, transforms
+from . import devices, errors, locks, registration, signature, transforms
 
 # Kept where a reload of this module finds it again: PyTorch's registrations and the open contexts outlive one.
 _kept: Dict[str, Any] = vars(_torch).setdefault("kept", {})
-_lock = _kept.setdefault("lock", threading.RLock())
+_lock = _kept.setdefault("lock", locks.ForkLock())
 _contexts: Dict[str, Any] = _kept.setdefault("contexts", {})  # "cpu:0" -> _Open
 _anchors: list = _kept.setdefault("anchors", [])  # what running calls may still use: never given back (python/src/torch/op.h)
 _operators: Dict[str, "Operator"] = _kept.setdefault("operators", {})
@@ -170,6 +170,11 @@ def _annotation(param) -> str:
     return f"{param.direction} {param.dtype}[{','.join('?' if d is None else str(d) for d in param.shape)}]"
 
 
+def _passes(value, param) -> bool:
+    """Whether PyTorch hands |value| on to a kernel."""
+    return isinstance(value, torch.Tensor) if param.shape is not None else type(value) is not int or -1 << 63 <= value < 1 << 63
+
+
 def _by_name(name: str, sig: str) -> "Operator":
     """What a pickled Operator is: the one of that name in this process."""
     found = _operators.get(name)
@@ -262,7 +267,7 @@ class Operator:
             except _core.SlipError:
                 raise
             except RuntimeError as error:
-                raise self._typed(error) from None
+                raise self._typed(error, args) from None
         return args[self._single] if self._single is not None else self._registered.aliases(args)
 
     def _strict(self, args):
@@ -285,7 +290,7 @@ class Operator:
         except _core.SlipError:
             raise
         except RuntimeError as error:
-            raise self._typed(error) from None
+            raise self._typed(error, args) from None
 
     def _differentiate(self, args):
         if _is_compiling():
@@ -297,13 +302,22 @@ class Operator:
         except _core.SlipError:
             raise
         except RuntimeError as error:
-            raise self._typed(error) from None
+            raise self._typed(error, args) from None
 
-    @staticmethod
-    def _typed(error):
-        """What the kernel said of itself, for the exception that PyTorch made of it; |error| if it is PyTorch's own."""
+    def _typed(self, error, args):
+        """What the kernel said of itself, for the exception that PyTorch made of it; the rules of a call for what PyTorch did not pass on; |error| if it is PyTorch's own."""
         failure = _torch.take_failure()  # this thread's: the kernel's, or none, or one that torch.ops has raised before
-        return error if failure is None or failure[3] not in str(error) else errors.make(*failure)
+        if failure is not None and failure[3] in str(error):
+            code, platform_code, name, text = failure
+            if "requires grad" in text and self._function is None:
+                text += ", or name backward= when registering"
+            return errors.make(code, platform_code, name, text)
+        if len(args) != len(self._names) or not all(_passes(a, p) for a, p in zip(args, self._registered._params)):
+            try:
+                self.frame(*args)
+            except _core.SlipError as refusal:
+                return refusal
+        return error
 
     def frame(self, *args: Any) -> signature.CallFrame:
         """A checked call, to be launched later; see CallFrame."""
@@ -452,6 +466,8 @@ def _new_operator(name: str, sig, backward) -> Operator:
 
 def _check_place(name: str, space: str, plain: str) -> None:
     """Refuses names under which torch.ops would not find the operator: its namespaces are objects with attributes of their own."""
+    if space in ("aten", "prim", "prims"):
+        raise errors.invalid(f"operator name '{name}': the namespace {space} is PyTorch's own; choose another namespace")
     if not space.isascii() or keyword.iskeyword(space):
         raise errors.invalid(f"operator name '{name}': '{space}' is no namespace that a PyTorch schema can say; use letters, digits and _")
     found = getattr(torch.ops, space, None)

@@ -170,8 +170,17 @@ def test_a_frame_of_a_signature_alone_cannot_be_launched():
 def test_wrong_number_of_arguments(axpy):
     with pytest.raises(slipstream.ArgumentTypeError, match="2 arguments, expected 3: x, y, a"):
         axpy.frame(torch.ones(2), torch.zeros(2))
-    with pytest.raises(RuntimeError, match="missing value for argument 'a'"):
+    with pytest.raises(slipstream.ArgumentTypeError, match="2 arguments, expected 3: x, y, a"):
         axpy(torch.ones(2), torch.zeros(2))
+    with pytest.raises(RuntimeError, match="missing value for argument 'a'"):  # PyTorch's own
+        torch.ops.slip_test.axpy(torch.ones(2), torch.zeros(2))
+
+
+@pytest.mark.parametrize("wrong", [[1.0, 2.0], "x", 3, range(4)], ids=str)
+def test_what_is_no_tensor(axpy, wrong):
+    """The words of a call, with a code, where PyTorch would print the whole object."""
+    with pytest.raises(slipstream.ArgumentTypeError, match=f"slip_test::axpy: parameter 0 'x' .*a {type(wrong).__name__}, expected a torch.Tensor of f32"):
+        axpy(wrong, torch.zeros(2), 1.0)
 
 
 # --- scalars ---------------------------------------------------------------------------------------------------------------------------------
@@ -241,14 +250,14 @@ def test_scalars_through_the_operator(mix):
                         ((0, 0, torch.tensor(True), 1.0), "on"), ((0, 0, None, 1.0), "on"), ((0, 0, False, "1"), "a"), ((0, 0, False, True), "a")):
         with pytest.raises(slipstream.ArgumentTypeError, match=f"slip_test::mix: parameter . '{name}'"):
             mix(x, y, s, *wrong)
-    with pytest.raises(RuntimeError, match="argument 'count'"):  # PyTorch's own schema check
+    with pytest.raises(slipstream.InvalidArgumentError, match="slip_test::mix: parameter 3"):
         mix(x, y, s, 1 << 64, 0, False, 1.0)
     assert s.tolist() == [0, 0]
     mix(x, y, s, ctypes.c_int64(3), ctypes.c_uint8(4), ctypes.c_bool(True), ctypes.c_float(0.0))
     assert y.tolist() == [-7.0, -7.0]
 
 
-@pytest.mark.parametrize("name", ["slip_test::name", "slip_test::_dir", "slip_test::__class__", "load_library::x", "loaded_libraries::x", "class::x", "\u00e9::x"])
+@pytest.mark.parametrize("name", ["slip_test::name", "slip_test::_dir", "slip_test::__class__", "load_library::x", "loaded_libraries::x", "class::x", "aten::axpy", "prims::axpy", "\u00e9::x"])
 def test_names_that_torch_ops_would_not_find(context, artifacts, name):
     with pytest.raises(slipstream.InvalidArgumentError, match="operator name"):
         slip_torch.register(artifacts["axpy"], name)

@@ -379,3 +379,30 @@ with torch.no_grad():
 assert y.tolist() == [3.0] * 3
 print("ok")
 """))
+
+
+def test_a_fork_while_another_thread_registers(fresh):
+    """The lock that a thread of the parent holds is not the child's."""
+    assert "ok" in passed(fresh("""
+import os, threading
+from slipstream.torch import devices, ops
+held, done = threading.Event(), threading.Event()
+
+def hold():
+    with ops._lock, devices._lock:
+        held.set()
+        done.wait()
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    st.init()  # nothing was claimed before the fork
+    y = torch.zeros(2)
+    os._exit(0 if st.load(AXPY)(torch.ones(2), y, 2.0) is y and y.tolist() == [2.0, 2.0] else 1)
+status = os.waitpid(child, 0)[1]
+done.set()
+thread.join()
+print("ok" if status == 0 else status)
+"""))
