@@ -463,9 +463,9 @@ bool pyslip_read_tensor(pyslip_state_t *state, const pyslip_place_t *place, PyOb
     case PYSLIP_READER_WORKER:
       return pyslip_worker_tensor_read(state, place, object, out, kept);
     default:
-      return pyslip_refuse(
-          state, place, PYSLIP_ERROR_ARGUMENT_TYPE,
-          "expects a tensor, got %.100R of type %R; pass an object with DLPack or a buffer, such as an array of NumPy or a slipstream.Tensor",
-          object, Py_TYPE(object));
+      return pyslip_refuse(state, place, PYSLIP_ERROR_ARGUMENT_TYPE,
+                           "expects a tensor, got %.100R of type %R; pass an object with DLPack or a buffer, such as an array of NumPy or "
+                           "a slipstream.Tensor",
+                           object, Py_TYPE(object));
   }
 }

@@ -24,7 +24,9 @@ static slip_status_t slip__compile_options(const slip_compile_options_t *given, 
     return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "there is no contract %u", out->contract);
   }
   if (!out->replace && slip__path_exists(out->output)) {
-    return SLIP_STATUS(SLIP_CODE_CONFLICT, "\"%s\" exists; name another output, or ask for it to be replaced (option replace, on the command line --force)", out->output);
+    return SLIP_STATUS(SLIP_CODE_CONFLICT,
+                       "\"%s\" exists; name another output, or ask for it to be replaced (option replace, on the command line --force)",
+                       out->output);
   }
   return slip_ok_status();
 }
