@@ -7,7 +7,9 @@
 //
 //   word            written by                        read by, pairing
 //   tail            enqueuers (CAS)                   position of the next record; never falls, also when the slot is used for another;
-//                                                     SLIP__CPU_CLOSED from the last record on
+//                                                     SLIP__CPU_CLOSED from the last record on. Who reads it (acquire, of what create
+//                                                     released) then compares the handle's generation: slip__cpu_stream_claim()
+//   generation      destroy (release)                 lookups (acquire): which handle is the slot's
 //   stream cell.sequence   enqueuer: position + 1 (release)  stream thread (acquire): the record is there
 //                   stream thread: position + RING    enqueuer (acquire): the cell is free for the next round
 //   done            stream thread (seq_cst)           everybody: all records below it have run; acquire, so their effects are seen

@@ -89,6 +89,10 @@ static slip_status_t slip__cpu_stream_refuse_forked(void) {
                      "the stream was made before fork() and its thread is in the parent; make streams in the child, or use spawn");
 }
 
+static bool slip__cpu_stream_is(const slip__cpu_stream_t *stream, slip_stream_t handle) {
+  return atomic_load_explicit(&stream->generation, memory_order_acquire) == slip__cpu_handle_generation(handle);
+}
+
 // The stream of a handle. |*out| is NULL for the inline stream.
 static slip_status_t slip__cpu_stream_resolve(slip_stream_t handle, slip__cpu_stream_t **out) {
   *out = NULL;
@@ -96,9 +100,7 @@ static slip_status_t slip__cpu_stream_resolve(slip_stream_t handle, slip__cpu_st
   uint32_t index = slip__cpu_handle_index(handle);
   if (slip__cpu_handle_tag(handle) != SLIP__CPU_STREAM_TAG || index >= SLIP__CPU_MAX_STREAMS) return slip__cpu_stream_refuse(handle);
   slip__cpu_stream_t *stream = atomic_load_explicit(&slip__cpu_streams[index], memory_order_acquire);
-  if (!stream || atomic_load_explicit(&stream->generation, memory_order_acquire) != slip__cpu_handle_generation(handle)) {
-    return slip__cpu_stream_refuse(handle);
-  }
+  if (!stream || !slip__cpu_stream_is(stream, handle)) return slip__cpu_stream_refuse(handle);
   if (atomic_load_explicit(&stream->epoch, memory_order_relaxed) != slip__fork_epoch()) return slip__cpu_stream_refuse_forked();
   *out = stream;
   return slip_ok_status();
@@ -179,14 +181,19 @@ static void slip__cpu_stream_run(void *user) {
 
 // Claims the next position, and with |closing| SLIP__CPU_CLOSED the last one: whoever comes later is refused, however long ago it looked up
 // the handle. BUSY if the ring is full and the caller is the thread that would have to empty it.
-static slip_status_t slip__cpu_stream_claim(slip__cpu_stream_t *stream, uint64_t closing, uint64_t *out_position) {
-  uint64_t position = atomic_load_explicit(&stream->tail, memory_order_relaxed);
+//
+// Since the handle was looked up its stream may have been destroyed and the slot have become another stream's. |tail| never falls and each
+// destroy moves it, so the exchange succeeds only if nothing has happened since it was read; and the handle is compared after each reading,
+// which acquires what create released: a tail of another stream comes with that one's generation.
+static slip_status_t slip__cpu_stream_claim(slip__cpu_stream_t *stream, slip_stream_t handle, uint64_t closing, uint64_t *out_position) {
+  uint64_t position = atomic_load_explicit(&stream->tail, memory_order_acquire);
   for (;;) {
+    if (!slip__cpu_stream_is(stream, handle)) return slip__cpu_stream_refuse(handle);
     slip__cpu_cell_t *cell = &stream->cells[position % SLIP__CPU_RING];
     uint64_t sequence = atomic_load_explicit(&cell->sequence, memory_order_acquire);
     if (sequence == position) {
-      if (atomic_compare_exchange_weak_explicit(&stream->tail, &position, (position + 1) | closing, memory_order_relaxed,
-                                                memory_order_relaxed)) {
+      if (atomic_compare_exchange_weak_explicit(&stream->tail, &position, (position + 1) | closing, memory_order_acquire,
+                                                memory_order_acquire)) {
         *out_position = position;
         return slip_ok_status();
       }
@@ -199,16 +206,16 @@ static slip_status_t slip__cpu_stream_claim(slip__cpu_stream_t *stream, uint64_t
       }
       // Full: the record in this cell is position - RING; it has been read at the latest when it is done.
       slip__cpu_stream_wait_done(stream, position - SLIP__CPU_RING + 1);
-      position = atomic_load_explicit(&stream->tail, memory_order_relaxed);
+      position = atomic_load_explicit(&stream->tail, memory_order_acquire);
     } else {
-      position = atomic_load_explicit(&stream->tail, memory_order_relaxed);
+      position = atomic_load_explicit(&stream->tail, memory_order_acquire);
     }
   }
 }
 
-static slip_status_t slip__cpu_stream_push(slip__cpu_stream_t *stream, const slip__cpu_record_t *record) {
+static slip_status_t slip__cpu_stream_push(slip__cpu_stream_t *stream, slip_stream_t handle, const slip__cpu_record_t *record) {
   uint64_t position = 0, closing = record->kind == SLIP__CPU_RECORD_STOP ? SLIP__CPU_CLOSED : 0;
-  SLIP_RETURN_IF_ERROR(slip__cpu_stream_claim(stream, closing, &position));
+  SLIP_RETURN_IF_ERROR(slip__cpu_stream_claim(stream, handle, closing, &position));
   slip__cpu_cell_t *cell = &stream->cells[position % SLIP__CPU_RING];
   cell->record = *record;
   // Sequentially consistent, as is the look at |asleep|: see cpu.h.
@@ -225,7 +232,7 @@ slip_status_t slip__cpu_stream_enqueue_host(slip_stream_t handle, void (*functio
     return slip_ok_status();
   }
   slip__cpu_record_t record = {.kind = SLIP__CPU_RECORD_HOST, .host = {function, user}};
-  return slip__cpu_stream_push(stream, &record);
+  return slip__cpu_stream_push(stream, handle, &record);
 }
 
 slip_status_t slip__cpu_memory_copy_async(slip_stream_t handle, void *target, const void *source, uint64_t size_bytes, uint32_t kind) {
@@ -237,7 +244,7 @@ slip_status_t slip__cpu_memory_copy_async(slip_stream_t handle, void *target, co
     return slip_ok_status();
   }
   slip__cpu_record_t record = {.kind = SLIP__CPU_RECORD_COPY, .copy = {target, source, size_bytes}};
-  return slip__cpu_stream_push(stream, &record);
+  return slip__cpu_stream_push(stream, handle, &record);
 }
 
 // --- marks
@@ -247,7 +254,8 @@ slip_status_t slip__cpu_stream_mark(slip_stream_t handle, slip__cpu_mark_t *out)
   *out = SLIP__CPU_NEVER;
   SLIP_RETURN_IF_ERROR(slip__cpu_stream_resolve(handle, &stream));
   if (!stream) return slip_ok_status();  // inline work has always run
-  uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_relaxed) & SLIP__CPU_POSITION_MASK;
+  uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_acquire) & SLIP__CPU_POSITION_MASK;
+  if (!slip__cpu_stream_is(stream, handle)) return slip__cpu_stream_refuse(handle);  // as in slip__cpu_stream_claim
   *out = (uint64_t)stream->index << SLIP__CPU_POSITION_BITS | tail;
   return slip_ok_status();
 }
@@ -277,7 +285,7 @@ slip_status_t slip__cpu_stream_wait_mark(slip_stream_t handle, slip__cpu_mark_t 
   if (atomic_load_explicit(&slip__cpu_mark_stream(mark)->epoch, memory_order_relaxed) != slip__fork_epoch())
     return slip__cpu_stream_refuse_forked();
   slip__cpu_record_t record = {.kind = SLIP__CPU_RECORD_WAIT, .mark = mark};
-  return slip__cpu_stream_push(stream, &record);
+  return slip__cpu_stream_push(stream, handle, &record);
 }
 
 // --- synchronisation and questions
@@ -355,7 +363,8 @@ slip_status_t slip__cpu_stream_create(int32_t device, slip_stream_t *out) {
     slip__cpu_stream_give_slot(stream);
     return status;
   }
-  atomic_fetch_and_explicit(&stream->tail, ~SLIP__CPU_CLOSED, memory_order_relaxed);
+  // Release: pairs with the acquire of slip__cpu_stream_claim.
+  atomic_fetch_and_explicit(&stream->tail, ~SLIP__CPU_CLOSED, memory_order_release);
   *out = slip__cpu_handle(SLIP__CPU_STREAM_TAG, stream->index, atomic_load_explicit(&stream->generation, memory_order_relaxed));
   return slip_ok_status();
 }
@@ -366,7 +375,7 @@ slip_status_t slip__cpu_stream_destroy(slip_stream_t handle) {
   if (!stream) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "SLIP_STREAM_INLINE belongs to nobody and cannot be destroyed");
   if (stream == slip__cpu_stream_self) return SLIP_STATUS(SLIP_CODE_INVALID_STATE, "a stream cannot be destroyed by its own callback");
   slip__cpu_record_t record = {.kind = SLIP__CPU_RECORD_STOP};
-  SLIP_RETURN_IF_ERROR(slip__cpu_stream_push(stream, &record));
+  SLIP_RETURN_IF_ERROR(slip__cpu_stream_push(stream, handle, &record));
   slip__thread_join(&stream->thread);
   // Release: pairs with the acquire of slip__cpu_stream_resolve. From here on the handle is stale.
   atomic_fetch_add_explicit(&stream->generation, 1, memory_order_release);

@@ -300,27 +300,37 @@ SLIP_TEST(cpu_stream_and_event_creation_survive_short_memory) {
   SLIP_CHECK_EQ(failures, 1);  // the chunk; later events find one
 }
 
+// A stream, and what has run on it.
+typedef struct stream_known_t {
+  slip_platform_t *cpu;
+  slip_stream_t stream;
+  _Atomic uint64_t *runs;
+  _Atomic uint64_t *strays;
+} stream_known_t;
+
 typedef struct stream_rival_t {
   slip_platform_t *cpu;
-  _Atomic(slip_stream_t) *stream;
+  _Atomic(stream_known_t *) *known;
   _Atomic uint32_t *stop;
-  _Atomic uint64_t *runs;
   uint64_t accepted;
   uint64_t destroyed;
 } stream_rival_t;
 
-static void stream_count_atomic(void *user) {
-  atomic_fetch_add((_Atomic uint64_t *)user, 1);
+// A handle is good as long as its stream's thread runs: one that is stale here was taken for that of a later stream.
+static void stream_count_known(void *user) {
+  const stream_known_t *known = user;
+  atomic_fetch_add(known->runs, 1);
+  if (stream_code(slip_stream_query(known->cpu, known->stream)) == SLIP_CODE_INVALID_ARGUMENT) atomic_fetch_add(known->strays, 1);
 }
 
 // Enqueues on whatever stream there is at the moment, and every now and then destroys it under the others.
 static void stream_rival(void *user) {
   stream_rival_t *rival = user;
   for (uint32_t i = 0; !atomic_load(rival->stop); ++i) {
-    slip_stream_t stream = atomic_load(rival->stream);
-    if (!stream) continue;
-    slip_code_t code = i % 64 == 63 ? stream_code(slip_stream_destroy(rival->cpu, stream))
-                                    : stream_code(slip_stream_enqueue_host(rival->cpu, stream, stream_count_atomic, rival->runs));
+    stream_known_t *known = atomic_load(rival->known);
+    if (!known) continue;
+    slip_code_t code = i % 64 == 63 ? stream_code(slip_stream_destroy(rival->cpu, known->stream))
+                                    : stream_code(slip_stream_enqueue_host(rival->cpu, known->stream, stream_count_known, known));
     SLIP_CHECK(code == SLIP_CODE_OK || code == SLIP_CODE_INVALID_ARGUMENT);
     if (code != SLIP_CODE_OK) continue;
     if (i % 64 == 63) {
@@ -331,23 +341,25 @@ static void stream_rival(void *user) {
   }
 }
 
-// Destroying races with enqueuing and with another destroy: one destroy wins, and what was accepted before it has run.
+// Destroying races with enqueuing and with another destroy: one destroy wins, what was accepted before it has run, and nothing of it on
+// the stream that has the slot next.
 SLIP_TEST(cpu_stream_destroy_races_with_use) {
   enum { RIVALS = 3, STREAMS = 400 };
-  _Atomic(slip_stream_t) current = NULL;
+  static stream_known_t all[STREAMS];
+  _Atomic(stream_known_t *) current = NULL;
   _Atomic uint32_t stop = 0;
-  _Atomic uint64_t runs = 0;
+  _Atomic uint64_t runs = 0, strays = 0;
   stream_rival_t rivals[RIVALS];
   slip__thread_t threads[RIVALS];
   slip_platform_t *cpu = stream_cpu();
   for (int i = 0; i < RIVALS; ++i) {
-    rivals[i] = (stream_rival_t){cpu, &current, &stop, &runs, 0, 0};
+    rivals[i] = (stream_rival_t){cpu, &current, &stop, 0, 0};
     SLIP_CHECK_OK(slip__thread_start(&threads[i], "rival", stream_rival, &rivals[i]));
   }
   for (int i = 0; i < STREAMS; ++i) {
-    slip_stream_t stream = stream_make(cpu);
-    atomic_store(&current, stream);
-    while (stream_code(slip_stream_query(cpu, stream)) != SLIP_CODE_INVALID_ARGUMENT) {
+    all[i] = (stream_known_t){cpu, stream_make(cpu), &runs, &strays};
+    atomic_store(&current, &all[i]);
+    while (stream_code(slip_stream_query(cpu, all[i].stream)) != SLIP_CODE_INVALID_ARGUMENT) {
     }
   }
   atomic_store(&stop, 1);
@@ -358,6 +370,7 @@ SLIP_TEST(cpu_stream_destroy_races_with_use) {
     destroyed += rivals[i].destroyed;
   }
   SLIP_CHECK_EQ(atomic_load(&runs), accepted);
+  SLIP_CHECK_EQ(atomic_load(&strays), 0);
   SLIP_CHECK_EQ(destroyed, STREAMS);
 }
 
