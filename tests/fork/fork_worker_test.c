@@ -133,35 +133,16 @@ static int fork_program_is_refused(void *user) {
   return fork_code(slip_worker_destroy(own)) == SLIP_CODE_OK ? 0 : 3;
 }
 
-static bool fork_worker_table_has(const char *symbol) {
-  static const char *const names[] = {
-#define FORK_CALL_NAME(name, condition) #name,
-      FORK_WORKER_TABLE(FORK_CALL_NAME)};
-  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
-    if (strcmp(names[i], symbol) == 0) return true;
-  }
-  return false;
+static bool fork_is_of_workers(const char *symbol) {
+  return strncmp(symbol, "slip_worker_", 12) == 0 || strncmp(symbol, "slip_run_", 9) == 0;
 }
 
 // Each exported symbol of worker.h is in the table.
 SLIP_TEST(fork_worker_table_is_complete) {
-  char path[1024], line[256];
-  uint32_t count = 0;
-  (void)snprintf(path, sizeof(path), "%s", __FILE__);
-  char *source = strstr(path, "tests/fork/fork_worker_test.c");
-  SLIP_CHECK(source != NULL);
-  (void)snprintf(source, sizeof(path) - (size_t)(source - path), "docs/abi/slipstream.txt");
-  FILE *file = fopen(path, "r");
-  SLIP_CHECK(file != NULL);
-  while (fgets(line, sizeof(line), file)) {
-    char *end = strchr(line, ' ');
-    if (end) *end = '\0';
-    if (strncmp(line, "slip_worker_", 12) != 0 && strncmp(line, "slip_run_", 9) != 0) continue;
-    ++count;
-    if (!fork_worker_table_has(line)) slip_test_fail(__FILE__, __LINE__, "%s is not in FORK_WORKER_TABLE", line);
-  }
-  (void)fclose(file);
-  SLIP_CHECK(count >= 29);
+  static const char *const names[] = {
+#define FORK_CALL_NAME(name, condition) #name,
+      FORK_WORKER_TABLE(FORK_CALL_NAME)};
+  fork_check_symbols("FORK_WORKER_TABLE", names, sizeof(names) / sizeof(names[0]), fork_is_of_workers, 29);
 }
 
 // --- afresh ------------------------------------------------------------------------------------------------------------------------------

@@ -223,20 +223,16 @@ int fork_everything_is_refused(void *user) {
   return fork_code(slip__latch_claim(SLIP_MODE_PROGRAM)) == SLIP_CODE_FORKED ? 0 : 3;
 }
 
-static bool fork_table_has(const char *symbol) {
-  static const char *const names[] = {
-#define FORK_CALL_NAME(name, condition) #name,
-      FORK_CALL_TABLE(FORK_CALL_NAME)};
-  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+static bool fork_names_have(const char *const *names, size_t count, const char *symbol) {
+  for (size_t i = 0; i < count; ++i) {
     if (strcmp(names[i], symbol) == 0) return true;
   }
   return false;
 }
 
-// The exported symbols that belong to a context: what a child must not be able to use.
-void fork_check_table(void) {
+void fork_check_symbols(const char *table, const char *const *names, size_t count, bool (*ours)(const char *symbol), uint32_t minimum) {
   char path[1024], line[256];
-  uint32_t count = 0;
+  uint32_t found = 0;
   (void)snprintf(path, sizeof(path), "%s", __FILE__);
   char *source = strstr(path, "tests/fork/fork_world.c");
   SLIP_CHECK(source != NULL);
@@ -246,14 +242,26 @@ void fork_check_table(void) {
   while (fgets(line, sizeof(line), file)) {
     char *end = strchr(line, ' ');
     if (end) *end = '\0';
-    bool ours = strncmp(line, "slip_context_", 13) == 0 || strncmp(line, "slip_ticket_", 12) == 0 || strcmp(line, "slip_launch") == 0 ||
-                (strncmp(line, "slip_graph_", 11) == 0 && strncmp(line, "slip_graph_exec_", 16) != 0);
-    if (!ours) continue;
-    ++count;
-    if (!fork_table_has(line)) slip_test_fail(__FILE__, __LINE__, "%s is not in FORK_CALL_TABLE: what does it do in a forked child?", line);
+    if (!ours(line)) continue;
+    ++found;
+    if (!fork_names_have(names, count, line))
+      slip_test_fail(__FILE__, __LINE__, "%s is not in %s: what does it do in a forked child?", line, table);
   }
   (void)fclose(file);
-  SLIP_CHECK(count >= 24);
+  SLIP_CHECK(found >= minimum);
+}
+
+// What belongs to a context: what a child must not be able to use.
+static bool fork_is_of_contexts(const char *symbol) {
+  return strncmp(symbol, "slip_context_", 13) == 0 || strncmp(symbol, "slip_ticket_", 12) == 0 || strcmp(symbol, "slip_launch") == 0 ||
+         (strncmp(symbol, "slip_graph_", 11) == 0 && strncmp(symbol, "slip_graph_exec_", 16) != 0);
+}
+
+void fork_check_table(void) {
+  static const char *const names[] = {
+#define FORK_CALL_NAME(name, condition) #name,
+      FORK_CALL_TABLE(FORK_CALL_NAME)};
+  fork_check_symbols("FORK_CALL_TABLE", names, sizeof(names) / sizeof(names[0]), fork_is_of_contexts, 24);
 }
 
 // --- afresh ------------------------------------------------------------------------------------------------------------------------------

@@ -43,6 +43,9 @@ void fork_round_begin(void);
 void fork_round_end(void);
 // The body for children of a kernel-mode process: every public function refuses. |user| is a fork_world_t.
 int fork_everything_is_refused(void *user);
+// Each exported symbol that is |ours| must be in |names|, of which there are |count|; at least |minimum| must be ours. |table| is for the
+// message.
+void fork_check_symbols(const char *table, const char *const *names, size_t count, bool (*ours)(const char *symbol), uint32_t minimum);
 // That table names each function of a context that the library exports.
 void fork_check_table(void);
 // The body for children that start afresh: open, prepare, launch, close, and a grandchild that is refused. |user| is not used.
