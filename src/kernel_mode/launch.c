@@ -17,6 +17,7 @@
 
 #include <inttypes.h>
 
+#include "base/versioned.h"
 #include "kernel_mode/lane.h"
 #include "kernel_mode/latch.h"
 #include "kernel_mode/ticket.h"
@@ -270,14 +271,9 @@ static slip_status_t slip__launch_resized(const slip_launch_record_t *record, sl
                        ", expected at least %zu; set it to sizeof(slip_launch_record_t). The record's release was not called",
                        record->struct_size, sizeof(*record));
   }
-  const unsigned char *bytes = (const unsigned char *)record;
-  for (size_t i = sizeof(*record); i < record->struct_size && !slip__latch_forked(); ++i) {
-    if (bytes[i] == 0) continue;
-    return slip__launch_refused(
-        record, SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                            "slip_launch_record_t.struct_size is %" PRIu32
-                            " and byte %zu is set, but this library (%s) knows %zu bytes; upgrade it or leave the newer fields zero",
-                            record->struct_size, i, SLIP_VERSION_STRING, sizeof(*record)));
+  if (!slip__latch_forked()) {
+    slip_status_t status = slip__versioned_check_tail("slip_launch_record_t", "fields", record, sizeof(*record));
+    if (!slip_status_is_ok(status)) return slip__launch_refused(record, status);
   }
   return slip__launch(record, out_ticket);
 }

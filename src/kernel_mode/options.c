@@ -5,27 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/versioned.h"
+
 slip_status_t slip__options_resolve(const slip_context_options_t *options, slip_context_options_t *out) {
-  memset(out, 0, sizeof(*out));
-  if (options) {
-    if (options->struct_size < SLIP__OPTIONS_FIRST_SIZE) {
-      return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                         "slip_context_options_t.struct_size is %" PRIu32 ", expected at least %zu; start from SLIP_CONTEXT_OPTIONS_INIT",
-                         options->struct_size, SLIP__OPTIONS_FIRST_SIZE);
-    }
-    const unsigned char *tail = (const unsigned char *)options;
-    for (size_t i = sizeof(*out); i < options->struct_size; ++i) {
-      if (tail[i] != 0) {
-        return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                           "slip_context_options_t.struct_size is %" PRIu32
-                           " and byte %zu is set, but this library (%s) knows %zu bytes; upgrade it or leave the newer "
-                           "options zero",
-                           options->struct_size, i, SLIP_VERSION_STRING, sizeof(*out));
-      }
-    }
-    memcpy(out, options, options->struct_size < sizeof(*out) ? options->struct_size : sizeof(*out));
-  }
-  out->struct_size = (uint32_t)sizeof(*out);
+  SLIP_RETURN_IF_ERROR(
+      slip__versioned_take("slip_context_options_t", "SLIP_CONTEXT_OPTIONS_INIT", options, SLIP__OPTIONS_FIRST_SIZE, out, sizeof(*out)));
 #define SLIP__DEFAULT_NUMBER(field, value) \
   if (out->field == 0) out->field = (value);
 #define SLIP__DEFAULT_RING(field, value) \

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string.h>
-
+#include "base/versioned.h"
 #include "graph/recorded/cache.h"
 #include "kernel_mode/context.h"
 #include "kernel_mode/latch.h"
@@ -47,10 +46,6 @@ slip_status_t slip_context_stats(slip_context_t *context, slip_context_stats_t *
   stats.recordings_refused = slip__stats_read(&recordings->refused);
   stats.workers = slip__engine_thread_count(context->engine);
   slip__context_leave(context);
-  // A newer caller finds zeros in what this library does not know.
-  size_t size = out->struct_size < sizeof(stats) ? out->struct_size : sizeof(stats);
-  stats.struct_size = out->struct_size;
-  if (out->struct_size > sizeof(stats)) memset((char *)out + sizeof(stats), 0, out->struct_size - sizeof(stats));
-  memcpy(out, &stats, size);
+  slip__versioned_give(&stats, sizeof(stats), out);
   return slip_ok_status();
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/allocator.h"
+#include "base/versioned.h"
 #include "kernel_mode/latch.h"
 #include "kernel_mode/open.h"
 #include "os/fork.h"
@@ -34,28 +35,6 @@ slip_status_t slip__worker_refuse_state(const slip_worker_t *worker, const char 
 }
 
 // --- options -----------------------------------------------------------------------------------------------------------------------------
-
-static slip_status_t slip__worker_copy_options(const slip_worker_options_t *options, slip_worker_options_t *out) {
-  memset(out, 0, sizeof(*out));
-  out->struct_size = (uint32_t)sizeof(*out);
-  if (!options) return slip_ok_status();
-  if (options->struct_size < SLIP__WORKER_OPTIONS_FIRST_SIZE) {
-    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                       "slip_worker_options_t.struct_size is %" PRIu32 ", expected at least %zu; start from SLIP_WORKER_OPTIONS_INIT",
-                       options->struct_size, SLIP__WORKER_OPTIONS_FIRST_SIZE);
-  }
-  const unsigned char *bytes = (const unsigned char *)options;
-  for (size_t i = sizeof(*out); i < options->struct_size; ++i) {
-    if (bytes[i] == 0) continue;
-    return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT,
-                       "slip_worker_options_t.struct_size is %" PRIu32
-                       " and byte %zu is set, but this library (%s) knows %zu bytes; upgrade it or leave the newer options zero",
-                       options->struct_size, i, SLIP_VERSION_STRING, sizeof(*out));
-  }
-  memcpy(out, options, sizeof(*out));
-  out->struct_size = (uint32_t)sizeof(*out);
-  return slip_ok_status();
-}
 
 static slip_status_t slip__worker_copy_name(const char *field, const char *text, char *out, size_t capacity) {
   if (snprintf(out, capacity, "%s", text) < (int)capacity) return slip_ok_status();
@@ -150,7 +129,8 @@ slip_status_t slip_worker_create(const slip_worker_options_t *options, slip_work
   if (out) *out = NULL;
   SLIP_RETURN_IF_ERROR(slip__latch_check("slip_worker_create"));
   if (!out) return SLIP_STATUS(SLIP_CODE_INVALID_ARGUMENT, "out is NULL, expected where to put the worker");
-  SLIP_RETURN_IF_ERROR(slip__worker_copy_options(options, &copy));
+  SLIP_RETURN_IF_ERROR(slip__versioned_take("slip_worker_options_t", "SLIP_WORKER_OPTIONS_INIT", options, SLIP__WORKER_OPTIONS_FIRST_SIZE,
+                                            &copy, sizeof(copy)));
   slip_allocator_t allocator = slip__allocator_or_system(copy.allocator);
   SLIP_RETURN_IF_ERROR(slip__alloc_aligned(allocator, sizeof(slip_worker_t), _Alignof(slip_worker_t), &memory));
   slip_worker_t *worker = memory;
@@ -330,8 +310,6 @@ slip_status_t slip_worker_stats(slip_worker_t *worker, slip_worker_stats_t *out)
   stats.tasks = context.tasks;
   stats.workspace_bytes = context.workspace_bytes;
   stats.threads = context.workers;
-  stats.struct_size = out->struct_size;
-  if (out->struct_size > sizeof(stats)) memset((char *)out + sizeof(stats), 0, out->struct_size - sizeof(stats));
-  memcpy(out, &stats, out->struct_size < sizeof(stats) ? out->struct_size : sizeof(stats));
+  slip__versioned_give(&stats, sizeof(stats), out);
   return slip_ok_status();
 }
