@@ -3,53 +3,35 @@
 #include "read.h"
 
 static bool pyslip_call_missing(pyslip_callable_t *callable, PyObject *const *values, size_t given) {
-  for (uint32_t i = 0; i < callable->slot_count; ++i)
+  for (uint32_t i = 0; i < callable->entry.slot_count; ++i)
     if (!values[i]) {
-      const pyslip_slot_t *slot = &callable->slots[i];
-      pyslip_raise_format(callable->state, PYSLIP_ERROR_ARGUMENT_TYPE,
+      const pyslip_slot_t *slot = &callable->entry.slots[i];
+      pyslip_raise_format(callable->entry.state, PYSLIP_ERROR_ARGUMENT_TYPE,
                           "%s: parameter %u '%s' (%s) is missing; it takes %u arguments and got %zu (outputs are passed too)",
-                          callable->name, (unsigned)i, slot->name, pyslip_direction_name(slot->direction), (unsigned)callable->slot_count,
-                          given);
+                          callable->entry.name, (unsigned)i, slot->name, pyslip_direction_name(slot->direction),
+                          (unsigned)callable->entry.slot_count, given);
       return false;
     }
   return true;
 }
 
-static bool pyslip_call_named(pyslip_callable_t *callable, PyObject *name, PyObject *value, PyObject **values, PyObject **out_stream) {
-  pyslip_state_t *state = callable->state;
-  if (!PyUnicode_Check(name)) {  // f.__call__(**{1: 2}) gets this far
-    pyslip_raise_format(state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: %R names no parameter; names are strings", callable->name, name);
-    return false;
-  }
-  for (uint32_t i = 0; i < callable->slot_count; ++i) {
-    if (callable->slots[i].key != name && PyUnicode_Compare(callable->slots[i].key, name) != 0) continue;
-    if (values[i]) {
-      pyslip_raise_format(state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: parameter %u '%s' is given twice, by position and by name",
-                          callable->name, (unsigned)i, callable->slots[i].name);
-      return false;
-    }
-    values[i] = value;
-    return true;
-  }
-  if (out_stream && (name == state->names.stream || PyUnicode_Compare(name, state->names.stream) == 0)) {
-    *out_stream = value;
-    return true;
-  }
-  pyslip_raise_format(state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: there is no parameter '%U'; see its signature", callable->name, name);
-  return false;
+typedef struct pyslip_stream_option_t {
+  const pyslip_state_t *state;
+  PyObject **out;
+} pyslip_stream_option_t;
+
+static int pyslip_call_option(void *user, PyObject *name, PyObject *value) {
+  const pyslip_stream_option_t *stream = user;
+  if (name != stream->state->names.stream && PyUnicode_Compare(name, stream->state->names.stream) != 0) return 0;
+  *stream->out = value;
+  return 1;
 }
 
 bool pyslip_call_sort(pyslip_callable_t *callable, PyObject *const *args, size_t count, PyObject *names, PyObject **values,
                       PyObject **out_stream) {
   size_t named = names ? (size_t)PyTuple_Size(names) : 0;
-  if (count > callable->slot_count) {
-    pyslip_raise_format(callable->state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: takes %u arguments, got %zu; see its signature", callable->name,
-                        (unsigned)callable->slot_count, count);
-    return false;
-  }
-  for (size_t i = 0; i < callable->slot_count; ++i) values[i] = i < count ? args[i] : NULL;
-  for (size_t i = 0; i < named; ++i)
-    if (!pyslip_call_named(callable, PyTuple_GetItem(names, (Py_ssize_t)i), args[count + i], values, out_stream)) return false;
+  pyslip_stream_option_t stream = {callable->entry.state, out_stream};
+  if (!pyslip_entry_sort(&callable->entry, args, count, names, values, out_stream ? pyslip_call_option : NULL, &stream)) return false;
   return pyslip_call_missing(callable, values, count + named - (out_stream && *out_stream ? 1 : 0));
 }
 
@@ -58,9 +40,10 @@ static bool pyslip_call_arrays(pyslip_callable_t *callable, pyslip_call_t *call)
   call->tensors = call->fast_tensors;
   call->kept = call->fast_kept;
   call->memory = NULL;
-  if (__builtin_expect(callable->slot_count <= PYSLIP_FAST_ARGUMENTS && callable->tensor_count <= PYSLIP_FAST_TENSORS, 1)) return true;
-  size_t args = callable->slot_count * sizeof(*call->args), tensors = callable->tensor_count * sizeof(*call->tensors);
-  char *memory = PyMem_Malloc(args + tensors + callable->tensor_count * sizeof(*call->kept));
+  if (__builtin_expect(callable->entry.slot_count <= PYSLIP_FAST_ARGUMENTS && callable->entry.tensor_count <= PYSLIP_FAST_TENSORS, 1))
+    return true;
+  size_t args = callable->entry.slot_count * sizeof(*call->args), tensors = callable->entry.tensor_count * sizeof(*call->tensors);
+  char *memory = PyMem_Malloc(args + tensors + callable->entry.tensor_count * sizeof(*call->kept));
   if (!memory) {
     PyErr_NoMemory();
     return false;
@@ -92,14 +75,14 @@ static inline bool pyslip_call_plain(PyObject *object) {
 // Views of an exchange table are good until other code runs, such as the __index__() of a later argument: reads them once more.
 static bool pyslip_call_refresh(pyslip_callable_t *callable, PyObject *const *values, pyslip_call_t *call) {
   slip_tensor_t *tensor = call->tensors;
-  for (uint32_t i = 0; i < callable->slot_count; ++i) {
-    const pyslip_slot_t *slot = &callable->slots[i];
-    const pyslip_place_t place = {callable->name, slot->name, i, slot->direction};
+  for (uint32_t i = 0; i < callable->entry.slot_count; ++i) {
+    const pyslip_slot_t *slot = &callable->entry.slots[i];
+    const pyslip_place_t place = {callable->entry.name, slot->name, i, slot->direction};
     slip_tensor_t fresh;
     pyslip_kept_t kept;
     if (slot->is_scalar) continue;
-    if (pyslip_type_find(callable->state, Py_TYPE(values[i]))->reader == PYSLIP_READER_EXCHANGE) {
-      if (!pyslip_read_tensor(callable->state, &place, values[i], PYSLIP_READ_VIEW, &fresh, &kept)) return false;
+    if (pyslip_type_find(callable->entry.state, Py_TYPE(values[i]))->reader == PYSLIP_READER_EXCHANGE) {
+      if (!pyslip_read_tensor(callable->entry.state, &place, values[i], PYSLIP_READ_VIEW, &fresh, &kept)) return false;
       if (kept.kind == PYSLIP_KEPT_NOTHING) *tensor = fresh;
       pyslip_kept_release(&kept, 1);
     }
@@ -109,7 +92,7 @@ static bool pyslip_call_refresh(pyslip_callable_t *callable, PyObject *const *va
 }
 
 bool pyslip_call_bind(pyslip_callable_t *callable, PyObject *const *values, pyslip_hold_t *hold, pyslip_call_t *call) {
-  pyslip_state_t *state = callable->state;
+  pyslip_state_t *state = callable->entry.state;
   if (!pyslip_call_arrays(callable, call)) return false;
   pyslip_kept_t *kept = hold ? hold->kept : call->kept;
   slip_tensor_t *tensor = call->tensors;
@@ -117,9 +100,9 @@ bool pyslip_call_bind(pyslip_callable_t *callable, PyObject *const *values, pysl
   uint64_t total = 0;
   uint8_t flags = 0;
   bool ok = true, views = false, stale = false;
-  for (uint32_t i = 0; ok && i < callable->slot_count; ++i) {
-    const pyslip_slot_t *slot = &callable->slots[i];
-    const pyslip_place_t place = {callable->name, slot->name, i, slot->direction};
+  for (uint32_t i = 0; ok && i < callable->entry.slot_count; ++i) {
+    const pyslip_slot_t *slot = &callable->entry.slots[i];
+    const pyslip_place_t place = {callable->entry.name, slot->name, i, slot->direction};
     if (slot->is_scalar) {
       if (views && !pyslip_call_plain(values[i])) stale = true;
       call->args[i] = slip_arg_scalar((slip_scalar_t){0});
@@ -146,8 +129,8 @@ bool pyslip_call_bind(pyslip_callable_t *callable, PyObject *const *values, pysl
   uint32_t frame_flags = (flags & SLIP_TENSOR_REQUIRES_GRAD) && pyslip_grad_enabled(state) ? SLIP_FRAME_GRAD_ENABLED : SLIP_FRAME_NONE;
   if (__builtin_expect(ok && stale, 0)) ok = pyslip_call_refresh(callable, values, call);
   if (__builtin_expect(ok, 1)) {
-    slip_status_t status = slip_frame_initialize(&call->frame, callable->signature, callable->name, callable->context->device, call->args,
-                                                 callable->slot_count, frame_flags);
+    slip_status_t status = slip_frame_initialize(&call->frame, callable->entry.signature, callable->entry.name, callable->context->device,
+                                                 call->args, callable->entry.slot_count, frame_flags);
     if (__builtin_expect(slip_status_is_ok(status), 1)) return true;
     slip_frame_deinitialize(&call->frame);
     pyslip_raise(state, status);
@@ -160,15 +143,6 @@ void pyslip_call_end(pyslip_call_t *call) {
   slip_frame_deinitialize(&call->frame);
   if (__builtin_expect(call->kept_count != 0, 0)) pyslip_kept_release(call->kept, call->kept_count);
   if (__builtin_expect(call->memory != NULL, 0)) PyMem_Free(call->memory);
-}
-
-PyObject *pyslip_call_result(const pyslip_callable_t *callable, PyObject *const *values) {
-  if (callable->return_count == 0) return Py_NewRef(Py_None);
-  if (callable->return_count == 1) return Py_NewRef(values[callable->returns[0]]);
-  PyObject *tuple = PyTuple_New((Py_ssize_t)callable->return_count);
-  for (size_t i = 0; tuple && i < callable->return_count; ++i)
-    if (PyTuple_SetItem(tuple, (Py_ssize_t)i, Py_NewRef(values[callable->returns[i]])) < 0) Py_CLEAR(tuple);
-  return tuple;
 }
 
 PyObject *pyslip_call_slowly(pyslip_vectorcall_t function, PyObject *object, PyObject *args, PyObject *named) {

@@ -82,13 +82,13 @@ static bool pyslip_callable_open(pyslip_callable_t *self) {
   if (__builtin_expect(!self->closed, 1))
     return __builtin_expect(self->context->context && !self->context->closed, 1) || pyslip_context_ready(self->context);
   if (self->context->closed) return pyslip_context_ready(self->context);
-  pyslip_raise_format(self->state, PYSLIP_ERROR_NOT_PREPARED, "%s: the callable is closed; prepare it again", self->name);
+  pyslip_raise_format(self->entry.state, PYSLIP_ERROR_NOT_PREPARED, "%s: the callable is closed; prepare it again", self->entry.name);
   return false;
 }
 
 // |stream| NULL: the default of the device. |out_ticket| NULL: nobody will ask.
 static bool pyslip_callable_launch(pyslip_callable_t *self, PyObject *const *values, PyObject *stream, slip_ticket_t **out_ticket) {
-  pyslip_state_t *state = self->state;
+  pyslip_state_t *state = self->entry.state;
   pyslip_context_object_t *context = self->context;
   pyslip_stream_t *owner = NULL;
   slip_launch_record_t record = {
@@ -99,13 +99,13 @@ static bool pyslip_callable_launch(pyslip_callable_t *self, PyObject *const *val
   if (stream) {
     if (!pyslip_stream_of(state, stream, &record.stream, &owner)) return false;
   } else if (context->device.platform != SLIP_PLATFORM_CPU) {
-    pyslip_raise_format(state, PYSLIP_ERROR_INVALID_ARGUMENT, "%s: a launch on %s:%d names its stream; pass stream=", self->name,
+    pyslip_raise_format(state, PYSLIP_ERROR_INVALID_ARGUMENT, "%s: a launch on %s:%d names its stream; pass stream=", self->entry.name,
                         slip_platform_name(context->device.platform), (int)context->device.ordinal);
     return false;
   }
   bool is_inline = record.stream == SLIP_STREAM_INLINE;
   pyslip_hold_t *hold = NULL;
-  if (!is_inline && !(hold = pyslip_hold_create(context->reaper, self->tensor_count))) return false;
+  if (!is_inline && !(hold = pyslip_hold_create(context->reaper, self->entry.tensor_count))) return false;
   record.frame = &call.frame;
   if (!pyslip_call_bind(self, values, hold, &call)) {
     pyslip_hold_free(hold);
@@ -131,19 +131,19 @@ static bool pyslip_callable_launch(pyslip_callable_t *self, PyObject *const *val
 }
 
 static PyObject **pyslip_values(pyslip_callable_t *self, PyObject **fast) {
-  return self->slot_count <= PYSLIP_FAST_ARGUMENTS ? fast : PyMem_Malloc(self->slot_count * sizeof(PyObject *));
+  return self->entry.slot_count <= PYSLIP_FAST_ARGUMENTS ? fast : PyMem_Malloc(self->entry.slot_count * sizeof(PyObject *));
 }
 
 static PyObject *pyslip_callable_vectorcall(PyObject *object, PyObject *const *args, size_t flagged, PyObject *names) {
   pyslip_callable_t *self = (pyslip_callable_t *)object;
   size_t count = flagged & ~PYSLIP_ARGUMENTS_OFFSET;
-  if (__builtin_expect(!names && count == self->slot_count, 1))
-    return pyslip_callable_launch(self, args, NULL, NULL) ? pyslip_call_result(self, args) : NULL;
+  if (__builtin_expect(!names && count == self->entry.slot_count, 1))
+    return pyslip_callable_launch(self, args, NULL, NULL) ? pyslip_entry_result(&self->entry, args) : NULL;
   PyObject *fast[PYSLIP_FAST_ARGUMENTS], *stream = NULL, *result = NULL;
   PyObject **values = pyslip_values(self, fast);
   if (!values) return PyErr_NoMemory();
   if (pyslip_call_sort(self, args, count, names, values, &stream) && pyslip_callable_launch(self, values, stream, NULL))
-    result = pyslip_call_result(self, values);
+    result = pyslip_entry_result(&self->entry, values);
   if (values != fast) PyMem_Free(values);
   return result;
 }
@@ -156,12 +156,13 @@ static PyObject *pyslip_callable_launch_method(PyObject *object, PyObject *const
   pyslip_callable_t *self = (pyslip_callable_t *)object;
   PyObject *fast[PYSLIP_FAST_ARGUMENTS], *result = NULL;
   if (count < 1)
-    return pyslip_raise_format(self->state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: launch() expects a stream, then the arguments", self->name);
+    return pyslip_raise_format(self->entry.state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: launch() expects a stream, then the arguments",
+                               self->entry.name);
   PyObject **values = pyslip_values(self, fast);
   slip_ticket_t *ticket = NULL;
   if (!values) return PyErr_NoMemory();
   if (pyslip_call_sort(self, args + 1, (size_t)count - 1, names, values, NULL) && pyslip_callable_launch(self, values, args[0], &ticket)) {
-    PyObject *alias = pyslip_call_result(self, values);
+    PyObject *alias = pyslip_entry_result(&self->entry, values);
     result = alias ? pyslip_ticket_wrap(self->context, ticket, alias) : NULL;
     if (!alias) slip_ticket_release(ticket);
     Py_XDECREF(alias);
@@ -178,7 +179,7 @@ static PyObject *pyslip_callable_check(PyObject *object, PyObject *const *args, 
   if (!values) return PyErr_NoMemory();
   if (pyslip_call_sort(self, args, (size_t)count, names, values, NULL) && pyslip_call_bind(self, values, NULL, &call)) {
     pyslip_call_end(&call);
-    result = pyslip_call_result(self, values);
+    result = pyslip_entry_result(&self->entry, values);
   }
   if (values != fast) PyMem_Free(values);
   return result;
@@ -205,41 +206,19 @@ void pyslip_callable_end_all(pyslip_context_object_t *context, bool release) {
   }
 }
 
-static bool pyslip_callable_learn(pyslip_callable_t *self) {
-  size_t count = slip_signature_param_count(self->signature);
-  self->slots = PyMem_Malloc((count ? count : 1) * sizeof(*self->slots));
-  if (!self->slots) return PyErr_NoMemory() != NULL;
-  for (size_t i = 0; i < count; ++i) {
-    const slip_param_t *param = slip_signature_param(self->signature, i);
-    self->slots[i] = (pyslip_slot_t){param->name, PyUnicode_InternFromString(param->name), param->direction, param->dtype,
-                                     param->direction == SLIP_DIRECTION_SCALAR};
-    self->slot_count = (uint32_t)(i + 1);
-    if (!self->slots[i].key) return false;
-    self->tensor_count += !self->slots[i].is_scalar;
-  }
-  self->return_count = slip_signature_return_aliases(self->signature, &self->returns);
-  return true;
-}
-
 PyObject *pyslip_callable_create(pyslip_context_object_t *context, int32_t id, const char *name) {
   pyslip_state_t *state = context->state;
   pyslip_callable_t *self = PyObject_New(pyslip_callable_t, state->callable);
   if (!self) return NULL;
   memset((char *)self + sizeof(PyObject), 0, sizeof(*self) - sizeof(PyObject));
   self->vectorcall = pyslip_callable_vectorcall;
-  self->state = state;
+  self->entry.state = state;
   Py_INCREF(context);
   self->context = context;
   self->id = id;
   self->closed = true;
   self->short_elements = -1;
-  size_t length = strlen(name) + 1;
-  self->name = PyMem_Malloc(length);
-  if (self->name)
-    memcpy(self->name, name, length);
-  else
-    PyErr_NoMemory();
-  if (!self->name || !pyslip_ok(state, slip_context_signature(context->context, id, &self->signature)) || !pyslip_callable_learn(self)) {
+  if (!pyslip_ok(state, slip_context_signature(context->context, id, &self->entry.signature)) || !pyslip_entry_learn(&self->entry, name)) {
     Py_DECREF(self);
     return NULL;
   }
@@ -255,7 +234,7 @@ static PyObject *pyslip_callable_close(PyObject *object, PyObject *none) {
   pyslip_callable_t *self = (pyslip_callable_t *)object;
   if (self->closed) Py_RETURN_NONE;
   if (!pyslip_context_ready(self->context)) return NULL;
-  if (!pyslip_ok(self->state, slip_context_release(self->context->context, self->id))) return NULL;
+  if (!pyslip_ok(self->entry.state, slip_context_release(self->context->context, self->id))) return NULL;
   pyslip_callable_unlink(self);
   Py_RETURN_NONE;
 }
@@ -275,10 +254,7 @@ static void pyslip_callable_dealloc(PyObject *object) {
   pyslip_callable_t *self = (pyslip_callable_t *)object;
   if (!self->closed && self->context->context) slip_status_free(slip_context_release(self->context->context, self->id));
   pyslip_callable_unlink(self);
-  for (uint32_t i = 0; i < self->slot_count; ++i) Py_XDECREF(self->slots[i].key);
-  PyMem_Free(self->slots);
-  PyMem_Free(self->name);
-  slip_signature_release(self->signature);
+  pyslip_entry_forget(&self->entry);
   Py_XDECREF(self->context);
   PyObject_Free(object);
   Py_DECREF(type);
@@ -290,7 +266,7 @@ static PyObject *pyslip_callable_id(PyObject *self, void *closure) {
 }
 static PyObject *pyslip_callable_name(PyObject *self, void *closure) {
   (void)closure;
-  return PyUnicode_FromString(((pyslip_callable_t *)self)->name);
+  return PyUnicode_FromString(((pyslip_callable_t *)self)->entry.name);
 }
 static PyObject *pyslip_callable_context(PyObject *self, void *closure) {
   (void)closure;
@@ -298,13 +274,13 @@ static PyObject *pyslip_callable_context(PyObject *self, void *closure) {
 }
 static PyObject *pyslip_callable_signature(PyObject *self, void *closure) {
   (void)closure;
-  return pyslip_signature_wrap(((pyslip_callable_t *)self)->state, ((pyslip_callable_t *)self)->signature);
+  return pyslip_signature_wrap(((pyslip_callable_t *)self)->entry.state, ((pyslip_callable_t *)self)->entry.signature);
 }
 static PyObject *pyslip_callable_repr(PyObject *object) {
   pyslip_callable_t *self = (pyslip_callable_t *)object;
   PyObject *signature = pyslip_callable_signature(object, NULL);
   PyObject *text = signature ? PyObject_Str(signature) : NULL;
-  PyObject *repr = text ? PyUnicode_FromFormat("<slipstream.kernel.Callable %s%U, id %d on %s:%d%s>", self->name, text, (int)self->id,
+  PyObject *repr = text ? PyUnicode_FromFormat("<slipstream.kernel.Callable %s%U, id %d on %s:%d%s>", self->entry.name, text, (int)self->id,
                                                slip_platform_name(self->context->device.platform), (int)self->context->device.ordinal,
                                                self->closed ? ", closed" : "")
                         : NULL;

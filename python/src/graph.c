@@ -184,8 +184,8 @@ static void pyslip_graph_dealloc(PyObject *object) {
 // Binds the arguments of |callable| into |call| and a new hold.
 static pyslip_hold_t *pyslip_graph_frame(pyslip_graph_t *self, pyslip_callable_t *callable, PyObject *const *args, size_t count,
                                          PyObject *names, pyslip_call_t *call) {
-  PyObject **values = PyMem_Malloc((callable->slot_count + 1) * sizeof(*values));
-  pyslip_hold_t *hold = values ? pyslip_hold_create(NULL, callable->tensor_count) : (pyslip_hold_t *)PyErr_NoMemory();
+  PyObject **values = PyMem_Malloc((callable->entry.slot_count + 1) * sizeof(*values));
+  pyslip_hold_t *hold = values ? pyslip_hold_create(NULL, callable->entry.tensor_count) : (pyslip_hold_t *)PyErr_NoMemory();
   bool ok = hold && pyslip_call_sort(callable, args, count, names, values, NULL) && pyslip_call_bind(callable, values, hold, call);
   PyMem_Free(values);
   if (ok && !pyslip_graph_open(self)) {
@@ -209,7 +209,7 @@ static PyObject *pyslip_graph_add(PyObject *object, PyObject *const *args, Py_ss
     return pyslip_raise_format(state, PYSLIP_ERROR_ARGUMENT_TYPE, "add() expects a Callable of the graph's context, then its arguments");
   pyslip_callable_t *callable = (pyslip_callable_t *)args[0];
   if (callable->closed)
-    return pyslip_raise_format(state, PYSLIP_ERROR_NOT_PREPARED, "%s: the callable is closed; prepare it again", callable->name);
+    return pyslip_raise_format(state, PYSLIP_ERROR_NOT_PREPARED, "%s: the callable is closed; prepare it again", callable->entry.name);
   pyslip_hold_t *hold = pyslip_graph_frame(self, callable, args + 1, (size_t)count - 1, names, &call);
   if (!hold) return NULL;
   bool ok = !self->users;

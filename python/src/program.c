@@ -12,61 +12,39 @@ typedef struct pyslip_request_t {
   slip_arg_t *args;
   slip_tensor_t *tensors;
   pyslip_hold_t *hold;
+  const pyslip_state_t *state;
   uint32_t flags;  // slip_run_bits_e
+  bool submits;    // a submit, which has an option more
   bool omits;      // an output
 } pyslip_request_t;
 
 // --- arguments -------------------------------------------------------------------------------------------------------------------------
 
-static bool pyslip_request_option(pyslip_program_t *program, PyObject *name, PyObject *value, bool submits, pyslip_request_t *request) {
-  pyslip_state_t *state = program->state;
-  bool zero = PyUnicode_Compare(name, state->names.zero_outputs) == 0, block = submits && PyUnicode_Compare(name, state->names.block) == 0;
-  if (!zero && !block) {
-    pyslip_raise_format(state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: there is no parameter '%U'; see its signature", program->name, name);
-    return false;
-  }
+static int pyslip_request_option(void *user, PyObject *name, PyObject *value) {
+  pyslip_request_t *request = user;
+  bool zero = PyUnicode_Compare(name, request->state->names.zero_outputs) == 0;
+  bool block = request->submits && PyUnicode_Compare(name, request->state->names.block) == 0;
+  if (!zero && !block) return 0;
   int truth = PyObject_IsTrue(value);
   if (zero && truth > 0) request->flags |= SLIP_RUN_ZERO_OUTPUTS;
   if (block && truth == 0) request->flags |= SLIP_RUN_NO_WAIT;
-  return truth >= 0;
+  return truth >= 0 ? 1 : -1;
 }
 
-static bool pyslip_request_named(pyslip_program_t *program, PyObject *name, PyObject *value, bool submits, pyslip_request_t *request) {
-  for (uint32_t i = 0; i < program->slot_count; ++i) {
-    if (program->slots[i].key != name && PyUnicode_Compare(program->slots[i].key, name) != 0) continue;
-    if (!request->values[i]) {
-      request->values[i] = value;
-      return true;
-    }
-    pyslip_raise_format(program->state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: parameter %u '%s' is given twice, by position and by name",
-                        program->name, (unsigned)i, program->slots[i].name);
-    return false;
-  }
-  return pyslip_request_option(program, name, value, submits, request);
-}
-
-static bool pyslip_request_sort(pyslip_program_t *program, PyObject *const *args, size_t count, PyObject *names, bool submits,
+static bool pyslip_request_sort(pyslip_program_t *program, PyObject *const *args, size_t count, PyObject *names,
                                 pyslip_request_t *request) {
-  size_t named = names ? (size_t)PyTuple_Size(names) : 0;
-  if (count > program->slot_count) {
-    pyslip_raise_format(program->state, PYSLIP_ERROR_ARGUMENT_TYPE, "%s: takes %u arguments, got %zu; see its signature", program->name,
-                        (unsigned)program->slot_count, count);
-    return false;
-  }
-  for (size_t i = 0; i < program->slot_count; ++i) request->values[i] = i < count ? args[i] : NULL;
-  for (size_t i = 0; i < named; ++i)
-    if (!pyslip_request_named(program, PyTuple_GetItem(names, (Py_ssize_t)i), args[count + i], submits, request)) return false;
-  for (uint32_t i = 0; i < program->slot_count; ++i) {
-    const pyslip_slot_t *slot = &program->slots[i];
+  if (!pyslip_entry_sort(&program->entry, args, count, names, request->values, pyslip_request_option, request)) return false;
+  for (uint32_t i = 0; i < program->entry.slot_count; ++i) {
+    const pyslip_slot_t *slot = &program->entry.slots[i];
     if (slot->direction == SLIP_DIRECTION_OUT && request->values[i] == Py_None) request->values[i] = NULL;
     if (request->values[i]) continue;
     if (slot->direction == SLIP_DIRECTION_OUT) {
       request->omits = true;
       continue;
     }
-    pyslip_raise_format(program->state, PYSLIP_ERROR_ARGUMENT_TYPE,
+    pyslip_raise_format(program->entry.state, PYSLIP_ERROR_ARGUMENT_TYPE,
                         "%s: parameter %u '%s' (%s) is missing; only outputs can be left out, which the worker then allocates",
-                        program->name, (unsigned)i, slot->name, pyslip_direction_name(slot->direction));
+                        program->entry.name, (unsigned)i, slot->name, pyslip_direction_name(slot->direction));
     return false;
   }
   return true;
@@ -76,16 +54,16 @@ static bool pyslip_request_worker_tensor(pyslip_program_t *program, const pyslip
   pyslip_worker_tensor_t *tensor = (pyslip_worker_tensor_t *)value;
   *out = tensor->tensor;
   if (tensor->worker != program->worker)
-    pyslip_refuse(program->state, place, PYSLIP_ERROR_INVALID_ARGUMENT,
+    pyslip_refuse(program->entry.state, place, PYSLIP_ERROR_INVALID_ARGUMENT,
                   "expects a tensor of this worker or of the host, got one of another worker; pass x.to_host()");
   else if (pyslip_worker_tensor_freed(tensor))
-    pyslip_refuse(program->state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "expects a live tensor, got one that was freed");
+    pyslip_refuse(program->entry.state, place, PYSLIP_ERROR_INVALID_ARGUMENT, "expects a live tensor, got one that was freed");
   return !PyErr_Occurred();
 }
 
 static bool pyslip_request_tensor(pyslip_program_t *program, const pyslip_place_t *place, PyObject *value, slip_tensor_t *out,
                                   pyslip_hold_t *hold) {
-  pyslip_state_t *state = program->state;
+  pyslip_state_t *state = program->entry.state;
   if (Py_TYPE(value) == state->worker_tensor) return pyslip_request_worker_tensor(program, place, value, out);
   pyslip_kept_t *kept = &hold->kept[hold->count];
   if (!pyslip_read_tensor(state, place, value, PYSLIP_READ_OWN, out, kept)) return false;
@@ -99,13 +77,13 @@ static bool pyslip_request_tensor(pyslip_program_t *program, const pyslip_place_
 
 static bool pyslip_request_bind(pyslip_program_t *program, pyslip_request_t *request) {
   slip_tensor_t *tensor = request->tensors;
-  for (uint32_t i = 0; i < program->slot_count; ++i) {
-    const pyslip_slot_t *slot = &program->slots[i];
-    const pyslip_place_t place = {program->name, slot->name, i, slot->direction};
+  for (uint32_t i = 0; i < program->entry.slot_count; ++i) {
+    const pyslip_slot_t *slot = &program->entry.slots[i];
+    const pyslip_place_t place = {program->entry.name, slot->name, i, slot->direction};
     PyObject *value = request->values[i];
     if (slot->is_scalar) {
       request->args[i] = slip_arg_scalar((slip_scalar_t){0});
-      if (!pyslip_read_scalar(program->state, &place, slot->dtype, value, &request->args[i].value.scalar)) return false;
+      if (!pyslip_read_scalar(program->entry.state, &place, slot->dtype, value, &request->args[i].value.scalar)) return false;
     } else if (!value) {
       request->args[i] = slip_arg_omitted();
     } else {
@@ -116,14 +94,15 @@ static bool pyslip_request_bind(pyslip_program_t *program, pyslip_request_t *req
   return true;
 }
 
-static bool pyslip_request_create(pyslip_program_t *program, pyslip_request_t *request) {
-  size_t count = program->slot_count, args = count * sizeof(slip_arg_t), tensors = program->tensor_count * sizeof(slip_tensor_t);
-  memset(request, 0, sizeof(*request));
+static bool pyslip_request_create(pyslip_program_t *program, bool submits, pyslip_request_t *request) {
+  size_t count = program->entry.slot_count, args = count * sizeof(slip_arg_t),
+         tensors = program->entry.tensor_count * sizeof(slip_tensor_t);
+  *request = (pyslip_request_t){.state = program->entry.state, .submits = submits};
   request->args = PyMem_Malloc(args + tensors + count * sizeof(PyObject *) + 1);
   if (!request->args) return PyErr_NoMemory() != NULL;
   request->tensors = (slip_tensor_t *)(void *)((char *)request->args + args);
   request->values = (PyObject **)(void *)((char *)request->tensors + tensors);
-  request->hold = pyslip_hold_create(NULL, program->tensor_count);
+  request->hold = pyslip_hold_create(NULL, program->entry.tensor_count);
   if (request->hold) return true;
   PyMem_Free(request->args);
   return false;
@@ -142,29 +121,19 @@ static void pyslip_request_destroy(pyslip_request_t *request) {
 static bool pyslip_program_open(pyslip_program_t *self) {
   if (!pyslip_worker_ready(self->worker)) return false;
   if (__builtin_expect(!self->closed, 1)) return true;
-  pyslip_raise_format(self->state, PYSLIP_ERROR_NOT_PREPARED, "%s: the program is closed; register it again", self->name);
+  pyslip_raise_format(self->entry.state, PYSLIP_ERROR_NOT_PREPARED, "%s: the program is closed; register it again", self->entry.name);
   return false;
 }
 
 static bool pyslip_program_request(pyslip_program_t *self, PyObject *const *args, size_t count, PyObject *names, bool submits,
                                    pyslip_request_t *request) {
-  if (!pyslip_program_open(self) || !pyslip_request_create(self, request)) return false;
+  if (!pyslip_program_open(self) || !pyslip_request_create(self, submits, request)) return false;
   pyslip_worker_reap(self->worker);
   // Reading the arguments may run other code.
-  if (pyslip_request_sort(self, args, count, names, submits, request) && pyslip_request_bind(self, request) && pyslip_program_open(self))
+  if (pyslip_request_sort(self, args, count, names, request) && pyslip_request_bind(self, request) && pyslip_program_open(self))
     return true;
   pyslip_request_destroy(request);
   return false;
-}
-
-// The caller's own objects; nothing was left out.
-static PyObject *pyslip_program_result(const pyslip_program_t *self, PyObject *const *values) {
-  if (self->return_count == 0) return Py_NewRef(Py_None);
-  if (self->return_count == 1) return Py_NewRef(values[self->returns[0]]);
-  PyObject *tuple = PyTuple_New((Py_ssize_t)self->return_count);
-  for (size_t i = 0; tuple && i < self->return_count; ++i)
-    if (PyTuple_SetItem(tuple, (Py_ssize_t)i, Py_NewRef(values[self->returns[i]])) < 0) Py_CLEAR(tuple);
-  return tuple;
 }
 
 static PyObject *pyslip_program_vectorcall(PyObject *object, PyObject *const *args, size_t flagged, PyObject *names) {
@@ -174,16 +143,16 @@ static PyObject *pyslip_program_vectorcall(PyObject *object, PyObject *const *ar
   slip_status_t status;
   PyObject *result = NULL;
   if (!pyslip_program_request(self, args, flagged & ~PYSLIP_ARGUMENTS_OFFSET, names, false, &request)) return NULL;
-  PYSLIP_WITHOUT_LOCK(
-      status = slip_worker_run(self->worker->worker, self->id, request.args, self->slot_count, request.flags, request.omits ? &run : NULL));
-  if (!pyslip_ok(self->state, status)) {
+  PYSLIP_WITHOUT_LOCK(status = slip_worker_run(self->worker->worker, self->id, request.args, self->entry.slot_count, request.flags,
+                                               request.omits ? &run : NULL));
+  if (!pyslip_ok(self->entry.state, status)) {
     result = NULL;
   } else if (request.omits) {
     PyObject *handle = pyslip_run_wrap(self, run, request.values);
     result = handle ? pyslip_run_results(handle) : NULL;
     Py_XDECREF(handle);
   } else {
-    result = pyslip_program_result(self, request.values);
+    result = pyslip_entry_result(&self->entry, request.values);
   }
   pyslip_request_destroy(&request);
   pyslip_worker_reap(self->worker);  // it came behind the runs before it
@@ -206,7 +175,8 @@ static PyObject *pyslip_program_submit(PyObject *object, PyObject *const *args, 
     pyslip_request_destroy(&request);
     return PyErr_NoMemory();
   }
-  PYSLIP_WITHOUT_LOCK(status = slip_worker_submit(self->worker->worker, self->id, request.args, self->slot_count, request.flags, &run));
+  PYSLIP_WITHOUT_LOCK(status =
+                          slip_worker_submit(self->worker->worker, self->id, request.args, self->entry.slot_count, request.flags, &run));
   if (slip_status_is_ok(status)) {
     slip_run_retain(run);
     *pending = (pyslip_pending_t){self->worker->pending, run, request.hold};
@@ -215,7 +185,7 @@ static PyObject *pyslip_program_submit(PyObject *object, PyObject *const *args, 
     result = pyslip_run_wrap(self, run, request.values);
   } else {
     PyMem_Free(pending);
-    pyslip_ok(self->state, status);
+    pyslip_ok(self->entry.state, status);
   }
   pyslip_request_destroy(&request);
   pyslip_worker_reap(self->worker);
@@ -224,40 +194,18 @@ static PyObject *pyslip_program_submit(PyObject *object, PyObject *const *args, 
 
 // --- making and ending -----------------------------------------------------------------------------------------------------------------
 
-static bool pyslip_program_learn(pyslip_program_t *self) {
-  size_t count = slip_signature_param_count(self->signature);
-  self->slots = PyMem_Malloc((count ? count : 1) * sizeof(*self->slots));
-  if (!self->slots) return PyErr_NoMemory() != NULL;
-  for (size_t i = 0; i < count; ++i) {
-    const slip_param_t *param = slip_signature_param(self->signature, i);
-    self->slots[i] = (pyslip_slot_t){param->name, PyUnicode_InternFromString(param->name), param->direction, param->dtype,
-                                     param->direction == SLIP_DIRECTION_SCALAR};
-    self->slot_count = (uint32_t)(i + 1);
-    if (!self->slots[i].key) return false;
-    self->tensor_count += !self->slots[i].is_scalar;
-  }
-  self->return_count = slip_signature_return_aliases(self->signature, &self->returns);
-  return true;
-}
-
 PyObject *pyslip_program_create(pyslip_worker_t *worker, int32_t id, const char *name) {
   pyslip_state_t *state = worker->state;
   pyslip_program_t *self = PyObject_New(pyslip_program_t, state->program);
   if (!self) return NULL;
   memset((char *)self + sizeof(PyObject), 0, sizeof(*self) - sizeof(PyObject));
   self->vectorcall = pyslip_program_vectorcall;
-  self->state = state;
+  self->entry.state = state;
   Py_INCREF(worker);
   self->worker = worker;
   self->id = id;
   self->closed = true;
-  size_t length = strlen(name) + 1;
-  self->name = PyMem_Malloc(length);
-  if (self->name)
-    memcpy(self->name, name, length);
-  else
-    PyErr_NoMemory();
-  if (!self->name || !pyslip_ok(state, slip_worker_signature(worker->worker, id, &self->signature)) || !pyslip_program_learn(self)) {
+  if (!pyslip_ok(state, slip_worker_signature(worker->worker, id, &self->entry.signature)) || !pyslip_entry_learn(&self->entry, name)) {
     Py_DECREF(self);
     return NULL;
   }
@@ -279,7 +227,7 @@ static PyObject *pyslip_program_close(PyObject *object, PyObject *none) {
     slip_status_free(status);
     Py_RETURN_NONE;
   }
-  if (!pyslip_ok(self->state, status)) return NULL;
+  if (!pyslip_ok(self->entry.state, status)) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -298,10 +246,7 @@ static void pyslip_program_dealloc(PyObject *object) {
   pyslip_program_t *self = (pyslip_program_t *)object;
   // Refused where the worker is closed or the parent's; code that cannot be unloaded now, close tries again.
   if (!self->closed) slip_status_free(slip_worker_unregister(self->worker->worker, self->id));
-  for (uint32_t i = 0; i < self->slot_count; ++i) Py_XDECREF(self->slots[i].key);
-  PyMem_Free(self->slots);
-  PyMem_Free(self->name);
-  slip_signature_release(self->signature);
+  pyslip_entry_forget(&self->entry);
   Py_XDECREF(self->worker);
   PyObject_Free(object);
   Py_DECREF(type);
@@ -315,7 +260,7 @@ static PyObject *pyslip_program_id(PyObject *self, void *closure) {
 }
 static PyObject *pyslip_program_name(PyObject *self, void *closure) {
   (void)closure;
-  return PyUnicode_FromString(((pyslip_program_t *)self)->name);
+  return PyUnicode_FromString(((pyslip_program_t *)self)->entry.name);
 }
 static PyObject *pyslip_program_worker(PyObject *self, void *closure) {
   (void)closure;
@@ -323,13 +268,13 @@ static PyObject *pyslip_program_worker(PyObject *self, void *closure) {
 }
 static PyObject *pyslip_program_signature(PyObject *self, void *closure) {
   (void)closure;
-  return pyslip_signature_wrap(((pyslip_program_t *)self)->state, ((pyslip_program_t *)self)->signature);
+  return pyslip_signature_wrap(((pyslip_program_t *)self)->entry.state, ((pyslip_program_t *)self)->entry.signature);
 }
 static PyObject *pyslip_program_repr(PyObject *object) {
   pyslip_program_t *self = (pyslip_program_t *)object;
   PyObject *signature = pyslip_program_signature(object, NULL);
   PyObject *text = signature ? PyObject_Str(signature) : NULL;
-  PyObject *repr = text ? PyUnicode_FromFormat("<slipstream.Program %s%U, id %d on %s:%d%s>", self->name, text, (int)self->id,
+  PyObject *repr = text ? PyUnicode_FromFormat("<slipstream.Program %s%U, id %d on %s:%d%s>", self->entry.name, text, (int)self->id,
                                                self->worker->platform, self->worker->ordinal, self->closed ? ", closed" : "")
                         : NULL;
   Py_XDECREF(text);

@@ -382,12 +382,9 @@ typedef struct pyslip_slot_t {
   bool is_scalar;
 } pyslip_slot_t;
 
-typedef PyObject *(*pyslip_vectorcall_t)(PyObject *callable, PyObject *const *args, size_t count, PyObject *names);
-
-typedef struct pyslip_callable_t {
-  PyObject_HEAD pyslip_vectorcall_t vectorcall;
+// What calls of a prepared callable and of a registered program go by (entry.c).
+typedef struct pyslip_entry_t {
   pyslip_state_t *state;
-  pyslip_context_object_t *context;  // strong
   slip_signature_t *signature;
   pyslip_slot_t *slots;
   char *name;
@@ -395,6 +392,14 @@ typedef struct pyslip_callable_t {
   size_t return_count;
   uint32_t slot_count;
   uint32_t tensor_count;
+} pyslip_entry_t;
+
+typedef PyObject *(*pyslip_vectorcall_t)(PyObject *callable, PyObject *const *args, size_t count, PyObject *names);
+
+typedef struct pyslip_callable_t {
+  PyObject_HEAD pyslip_vectorcall_t vectorcall;
+  pyslip_entry_t entry;
+  pyslip_context_object_t *context;  // strong
   int32_t id;
   bool closed;
   // Whether to keep the interpreter's lock: see callable.c.
@@ -441,6 +446,18 @@ typedef struct pyslip_leftover_t {
   bool forgotten;  // there was a replay without a ticket: kept until the context is closed
 } pyslip_leftover_t;
 
+// --- entries (entry.c) -----------------------------------------------------------------------------------------------------------------
+// Fills the rest of an entry that has its state and signature. False with an exception; to be forgotten in any case.
+bool pyslip_entry_learn(pyslip_entry_t *entry, const char *name);
+void pyslip_entry_forget(pyslip_entry_t *entry);
+// A named argument that is no parameter: 1 taken, 0 unknown, -1 an exception is set.
+typedef int (*pyslip_option_t)(void *user, PyObject *name, PyObject *value);
+// Sorts positional and named arguments into |values| (borrowed, slot_count of them; NULL: not given). |option| NULL: there are none.
+bool pyslip_entry_sort(const pyslip_entry_t *entry, PyObject *const *args, size_t count, PyObject *names, PyObject **values,
+                       pyslip_option_t option, void *user);
+// The caller's objects for the return aliases: None, one, or a tuple.
+PyObject *pyslip_entry_result(const pyslip_entry_t *entry, PyObject *const *values);
+
 // --- calls (call.c) --------------------------------------------------------------------------------------------------------------------
 #define PYSLIP_FAST_ARGUMENTS 64
 #define PYSLIP_FAST_TENSORS   SLIP_FRAME_INLINE_TENSORS
@@ -460,16 +477,14 @@ typedef struct pyslip_call_t {
   slip_frame_t frame;
 } pyslip_call_t;
 
-// Sorts positional and named arguments into |values| (borrowed, slot_count of them). |out_stream| receives the argument `stream`, unless a
-// parameter has that name; NULL: such an argument is refused.
+// Sorts the arguments, of which none may be missing. |out_stream| receives the argument `stream`, unless a parameter has that name; NULL:
+// such an argument is refused.
 bool pyslip_call_sort(pyslip_callable_t *callable, PyObject *const *args, size_t count, PyObject *names, PyObject **values,
                       PyObject **out_stream);
 // Reads |values| and builds call->frame. With |hold| the storage is kept by it. False with an exception set and everything given back.
 bool pyslip_call_bind(pyslip_callable_t *callable, PyObject *const *values, pyslip_hold_t *hold, pyslip_call_t *call);
 // Gives back what bind took (not what |hold| keeps).
 void pyslip_call_end(pyslip_call_t *call);
-// The caller's objects for the return aliases: None, one, or a tuple.
-PyObject *pyslip_call_result(const pyslip_callable_t *callable, PyObject *const *values);
 // tp_call by way of |function|: for callers that do not know vectorcall.
 PyObject *pyslip_call_slowly(pyslip_vectorcall_t function, PyObject *object, PyObject *args, PyObject *named);
 

@@ -11,12 +11,12 @@ typedef struct pyslip_run_t {
 } pyslip_run_t;
 
 static pyslip_state_t *pyslip_run_state(const pyslip_run_t *self) {
-  return self->program->state;
+  return self->program->entry.state;
 }
 
 PyObject *pyslip_run_wrap(pyslip_program_t *program, slip_run_t *run, PyObject *const *values) {
-  pyslip_run_t *self = PyObject_GC_New(pyslip_run_t, program->state->run);
-  uint32_t count = program->slot_count;
+  pyslip_run_t *self = PyObject_GC_New(pyslip_run_t, program->entry.state->run);
+  uint32_t count = program->entry.slot_count;
   if (!self) {
     slip_run_release(run);
     return NULL;
@@ -30,8 +30,8 @@ PyObject *pyslip_run_wrap(pyslip_program_t *program, slip_run_t *run, PyObject *
     return PyErr_NoMemory();
   }
   for (uint32_t i = 0; i < count; ++i) self->objects[i] = NULL;
-  for (size_t i = 0; i < program->return_count; ++i) {
-    int32_t index = program->returns[i];
+  for (size_t i = 0; i < program->entry.return_count; ++i) {
+    int32_t index = program->entry.returns[i];
     if (values[index] && !self->objects[index]) self->objects[index] = Py_NewRef(values[index]);
   }
   PyObject_GC_Track((PyObject *)self);
@@ -42,13 +42,13 @@ static int pyslip_run_traverse(PyObject *object, visitproc visit, void *arg) {
   pyslip_run_t *self = (pyslip_run_t *)object;
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(self->program);
-  for (uint32_t i = 0; self->objects && i < self->program->slot_count; ++i) Py_VISIT(self->objects[i]);
+  for (uint32_t i = 0; self->objects && i < self->program->entry.slot_count; ++i) Py_VISIT(self->objects[i]);
   return 0;
 }
 
 static int pyslip_run_clear(PyObject *object) {
   pyslip_run_t *self = (pyslip_run_t *)object;
-  for (uint32_t i = 0; self->objects && i < self->program->slot_count; ++i) Py_CLEAR(self->objects[i]);
+  for (uint32_t i = 0; self->objects && i < self->program->entry.slot_count; ++i) Py_CLEAR(self->objects[i]);
   return 0;
 }
 
@@ -79,11 +79,11 @@ static PyObject *pyslip_run_object(pyslip_run_t *self, uint32_t index) {
 PyObject *pyslip_run_results(PyObject *object) {
   pyslip_run_t *self = (pyslip_run_t *)object;
   const pyslip_program_t *program = self->program;
-  if (program->return_count == 0) return Py_NewRef(Py_None);
-  if (program->return_count == 1) return pyslip_run_object(self, (uint32_t)program->returns[0]);
-  PyObject *tuple = PyTuple_New((Py_ssize_t)program->return_count);
-  for (size_t i = 0; tuple && i < program->return_count; ++i) {
-    PyObject *item = pyslip_run_object(self, (uint32_t)program->returns[i]);
+  if (program->entry.return_count == 0) return Py_NewRef(Py_None);
+  if (program->entry.return_count == 1) return pyslip_run_object(self, (uint32_t)program->entry.returns[0]);
+  PyObject *tuple = PyTuple_New((Py_ssize_t)program->entry.return_count);
+  for (size_t i = 0; tuple && i < program->entry.return_count; ++i) {
+    PyObject *item = pyslip_run_object(self, (uint32_t)program->entry.returns[i]);
     if (!item || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
   }
   return tuple;
@@ -125,7 +125,7 @@ static bool pyslip_run_await(pyslip_run_t *self, PyObject *timeout, slip_status_
     if (slip_status_code(status) != SLIP_CODE_TIMEOUT) return pyslip_ok(state, status);
     slip_status_free(status);
     if (left <= PYSLIP_WAIT_SLICE_NS)
-      return pyslip_raise_format(state, PYSLIP_ERROR_TIMEOUT, "%s: the run is not done within %R s; it goes on", self->program->name,
+      return pyslip_raise_format(state, PYSLIP_ERROR_TIMEOUT, "%s: the run is not done within %R s; it goes on", self->program->entry.name,
                                  timeout) != NULL;
     if (PyErr_CheckSignals() < 0) return false;
   }
@@ -179,13 +179,13 @@ static PyObject *pyslip_run_output(PyObject *object, PyObject *name) {
   pyslip_run_t *self = (pyslip_run_t *)object;
   const pyslip_program_t *program = self->program;
   if (!pyslip_worker_here(program->worker)) return NULL;
-  for (uint32_t i = 0; PyUnicode_Check(name) && i < program->slot_count; ++i) {
-    if (PyUnicode_Compare(program->slots[i].key, name) != 0) continue;
+  for (uint32_t i = 0; PyUnicode_Check(name) && i < program->entry.slot_count; ++i) {
+    if (PyUnicode_Compare(program->entry.slots[i].key, name) != 0) continue;
     if (!pyslip_ok(pyslip_run_state(self), slip_run_error(self->run))) return NULL;
     return pyslip_run_object(self, i);
   }
   return pyslip_raise_format(pyslip_run_state(self), PYSLIP_ERROR_INVALID_ARGUMENT, "%s: there is no parameter %R; see its signature",
-                             program->name, name);
+                             program->entry.name, name);
 }
 
 static PyObject *pyslip_run_program(PyObject *self, void *closure) {
@@ -197,7 +197,7 @@ static PyObject *pyslip_run_repr(PyObject *object) {
   pyslip_run_t *self = (pyslip_run_t *)object;
   slip_status_t status = slip_run_error(self->run);
   const char *text = !slip_run_done(self->run) ? "not done" : slip_status_is_ok(status) ? "done" : slip_code_name(slip_status_code(status));
-  PyObject *repr = PyUnicode_FromFormat("<slipstream.Run of %s, %s>", self->program->name, text);
+  PyObject *repr = PyUnicode_FromFormat("<slipstream.Run of %s, %s>", self->program->entry.name, text);
   slip_status_free(status);
   return repr;
 }

@@ -44,15 +44,8 @@ typedef struct pyslip_worker_tensor_t {
 
 typedef struct pyslip_program_t {
   PyObject_HEAD pyslip_vectorcall_t vectorcall;
-  pyslip_state_t *state;
+  pyslip_entry_t entry;
   pyslip_worker_t *worker;  // strong
-  slip_signature_t *signature;
-  pyslip_slot_t *slots;
-  char *name;
-  const int32_t *returns;
-  size_t return_count;
-  uint32_t slot_count;
-  uint32_t tensor_count;
   int32_t id;
   bool closed;
 } pyslip_program_t;
